@@ -52,7 +52,7 @@ var mayImport = map[string][]string{
 	"lock":                    {"state"},
 	"lock/simulation":         {},
 	"ownfile":                 {},
-	"agent": {"ownfile", "safetext", "durable", "journal", "gitremote", "trust", "secrets", "puller", "render", "render/facts", "state", "apply", "apply/action", "apply/action/extension",
+	"agent": {"ownfile", "safetext", "durable", "journal", "gitremote", "trust", "puller", "render", "render/facts", "state", "apply", "apply/action", "apply/action/extension",
 		"apply/action/offer", "lock"},
 	"reference":         {"", "agent", "render", "render/facts", "apply", "apply/action"},
 	"scripts/lab.d/web": {}, "scripts/lab.d/machine": {}, "scripts/overlay": {},

@@ -95,6 +95,9 @@ func abandoned(ctx context.Context, g *gates, c *lock.Candidate, s apply.GatedSt
 }
 
 func (g *gates) Record(ctx context.Context, s apply.GatedStep) (apply.Record, error) {
+	if _, err := g.vouches.signer(); err != nil { // before the step runs: nobody would believe what it returns
+		return apply.Record{}, err
+	}
 	c, err := g.candidate(ctx, s)
 	if err != nil {
 		return apply.Record{}, g.pending(err)

@@ -88,7 +88,7 @@ func checkSealed(sealed []byte, keys []string) error {
 	for _, text := range keys {
 		key, err := trust.ParseRecipient(text)
 		if err != nil {
-			continue // a mistake of secrets.yaml, which keeps nobody from what is encrypted for another key
+			return nil // a mistake that validate finds: what the host has is not known
 		}
 		if has, sure := header.Has(key); has || !sure {
 			return nil

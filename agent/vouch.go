@@ -9,7 +9,6 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/secrets"
 	"github.com/pullet/pullet/state"
 	"github.com/pullet/pullet/trust"
 )
@@ -21,8 +20,8 @@ type vouches struct {
 	program     *compiled
 	fleet, node string
 
-	once   sync.Once // reads rules
-	rules  []*secrets.Rules
+	once   sync.Once // reads listed
+	listed map[string][]trust.Recipient
 	failed error
 }
 
@@ -35,14 +34,14 @@ type sharedResult struct {
 	Signature []byte `json:"signature,omitempty"`
 }
 
-// pack makes a result what other hosts read.
+// pack encodes a result for other hosts: signed, and encrypted where it is secret.
 func (v *vouches) pack(s apply.GatedStep, attempt string, r render.StepResult) ([]byte, error) {
 	to, all, err := v.readers(s)
 	if err != nil {
 		return nil, err
 	}
 	out := sharedResult{Encrypted: len(to) > 0 && (r.Secret || s.Sensitive && all)}
-	if r.Withheld = r.Secret && !out.Encrypted; r.Withheld {
+	if r.Withheld = r.Withheld || r.Secret && !out.Encrypted; r.Withheld {
 		r.StdOut, r.StdErr, r.Data = "", "", nil
 	}
 	out.Signed, err = json.Marshal(r)
@@ -52,7 +51,7 @@ func (v *vouches) pack(s apply.GatedStep, attempt string, r render.StepResult) (
 	if err != nil {
 		return nil, err
 	}
-	out.Signature, err = v.sign(v.message(s, v.node, attempt, out))
+	out.Signature, err = v.sign(v.message(s, v.node, attempt, r.Result, out))
 	if err != nil {
 		return nil, err
 	}
@@ -64,13 +63,13 @@ func (v *vouches) pack(s apply.GatedStep, attempt string, r render.StepResult) (
 
 // open is the result that a host shared, if that host may have written it.
 func (v *vouches) open(s apply.GatedStep, of state.StepResult, shared sharedResult) (render.StepResult, error) {
-	keys, err := v.hostKeys(of.Node)
-	if err != nil || len(shared.Signed) == 0 && shared.StepResult.Result == "" { // an operator said what became of it
-		return shared.StepResult, err
+	if len(shared.Signed) == 0 && shared.StepResult.Result == "" { // an operator said what became of it, and no more
+		return render.StepResult{}, nil
 	}
-	if err := verified(keys, v.message(s, of.Node, of.Attempt, shared), shared.Signature); err != nil {
+	if err := v.vouched(s, of, shared); err != nil {
 		return render.StepResult{}, fmt.Errorf(
-			"the result of %s that etcd has from %s was not written by %[2]s: %w",
+			"the result of %s that etcd has from %s was not written by %[2]s: %w; if its key changed since: "+
+				"pullet rollout settle %[1]s --again --force",
 			s.ID(),
 			of.Node,
 			err,
@@ -81,7 +80,7 @@ func (v *vouches) open(s apply.GatedStep, of state.StepResult, shared sharedResu
 	}
 	value, err := v.decrypted(shared)
 	if errors.Is(err, trust.ErrNotRecipient) {
-		return render.StepResult{Secret: true, Withheld: true}, nil
+		return render.StepResult{Result: of.Result, State: of.Result, Secret: true, Withheld: true}, nil
 	}
 	if err != nil {
 		return render.StepResult{}, fmt.Errorf("the result of %s from %s: %w", s.ID(), of.Node, err)
@@ -89,6 +88,22 @@ func (v *vouches) open(s apply.GatedStep, of state.StepResult, shared sharedResu
 	var out render.StepResult
 	err = state.ReadValue(of, value, &out)
 	return out, err
+}
+
+// vouched is an error where a host did not sign a result and should have.
+func (v *vouches) vouched(s apply.GatedStep, of state.StepResult, shared sharedResult) error {
+	keys, err := v.hostKeys(of.Node)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(keys, trust.Recipient.IsSSH) {
+		return verified(keys, v.message(s, of.Node, of.Attempt, of.Result, shared), shared.Signature)
+	}
+	to, all, err := v.readers(s)
+	if err == nil && all && len(to) > 0 {
+		err = fmt.Errorf("it has no SSH key below hosts in %s, where all hosts with the step have one", render.SecretsFile)
+	}
+	return err
 }
 
 func (v *vouches) decrypted(shared sharedResult) ([]byte, error) {
@@ -102,14 +117,15 @@ func (v *vouches) decrypted(shared sharedResult) ([]byte, error) {
 	return trust.Unseal(shared.Signed, ids)
 }
 
-// message is what a host signs: what it says, and of which attempt of which step of which version.
-func (v *vouches) message(s apply.GatedStep, node, attempt string, r sharedResult) []byte {
+// message is what a host signs: how the step ended and what it returned, and of which attempt of which step of which
+// version.
+func (v *vouches) message(s apply.GatedStep, node, attempt, ended string, r sharedResult) []byte {
 	version := v.program.catalog.Version
 	if once(s) { // it stands for later versions, too
 		version = ""
 	}
 	// Encoding cannot fail: it is texts, a truth value and bytes.
-	text, _ := json.Marshal([]any{v.fleet, version, s.ID(), node, attempt, r.Encrypted, r.Signed})
+	text, _ := json.Marshal([]any{v.fleet, version, s.ID(), node, attempt, ended, r.Encrypted, r.Signed})
 	return text
 }
 
@@ -128,6 +144,15 @@ func verified(keys []trust.Recipient, message, signature []byte) (why error) {
 
 // sign signs with the host's own key, where secrets.yaml has an SSH key for it.
 func (v *vouches) sign(message []byte) ([]byte, error) {
+	id, err := v.signer()
+	if id == nil || err != nil {
+		return nil, err
+	}
+	return id.Sign(message)
+}
+
+// signer is the host's own key that others verify with; nil where secrets.yaml has no SSH key for the host.
+func (v *vouches) signer() (*trust.Identity, error) {
 	listed, err := v.hostKeys(v.node)
 	if err != nil || !slices.ContainsFunc(listed, trust.Recipient.IsSSH) {
 		return nil, err
@@ -136,10 +161,10 @@ func (v *vouches) sign(message []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range ids {
+	for i, id := range ids {
 		isListed := func(key trust.Recipient) bool { return key.Text == id.Recipient.Text }
 		if id.Recipient.IsSSH() && slices.ContainsFunc(listed, isListed) {
-			return id.Sign(message)
+			return &ids[i], nil
 		}
 	}
 	return nil, fmt.Errorf("%s has another SSH key for this host than it has: mend it below hosts", render.SecretsFile)
@@ -161,22 +186,33 @@ func (v *vouches) readers(s apply.GatedStep) (to []trust.Recipient, all bool, er
 	return to, all, nil
 }
 
-// hostKeys are the keys of a host, of the first repository that names it.
+// hostKeys are the keys of a host, of the first repository that names it. A malformed one is a mistake that validate
+// finds, and no key.
 func (v *vouches) hostKeys(name string) ([]trust.Recipient, error) {
-	v.once.Do(func() {
-		for _, l := range v.program.repo.Layers() {
-			rules, err := secrets.Read(v.program.repo, l)
-			if err != nil {
-				v.failed = err
-				return
-			}
-			v.rules = append(v.rules, rules)
+	v.once.Do(v.readKeys)
+	return v.listed[name], v.failed
+}
+
+func (v *vouches) readKeys() {
+	v.listed = map[string][]trust.Recipient{}
+	for _, l := range v.program.repo.Layers() {
+		rules, err := v.program.repo.SecretRules(l)
+		if err != nil {
+			v.failed = err
+			return
 		}
-	})
-	for _, rules := range v.rules {
-		if keys := rules.HostKeys(name); len(keys) > 0 {
-			return keys, v.failed
+		if rules == nil {
+			continue
+		}
+		for name, keys := range rules.Hosts {
+			if v.listed[name] != nil {
+				continue
+			}
+			for _, text := range keys {
+				if key, err := trust.ParseRecipient(text); err == nil {
+					v.listed[name] = append(v.listed[name], key)
+				}
+			}
 		}
 	}
-	return nil, v.failed
 }

@@ -115,6 +115,10 @@ func TestVouches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	failed, err := web1.pack(steps[0], "1", render.StepResult{Result: "failed"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	unsigned := []byte(`{"result":"ok","stdOut":"forged"}`)
 	stripped := []byte(fmt.Sprintf(`{"signed":%q}`, "eyJyZXN1bHQiOiJvayJ9"))
 	for name, c := range map[string]struct {
@@ -126,6 +130,7 @@ func TestVouches(t *testing.T) {
 		"another host in its name":  {forged, "v1", 0, of},
 		"nobody's":                  {unsigned, "v1", 0, of},
 		"without the signature":     {stripped, "v1", 0, of},
+		"failed, said to be ok":     {failed, "v1", 0, of},
 		"of another version":        {plain, "v2", 0, of},
 		"of another step":           {plain, "v1", 1, of},
 		"of an attempt before":      {plain, "v1", 0, state.StepResult{Node: "web1", Result: "ok", Attempt: "2"}},
@@ -143,8 +148,28 @@ func TestVouches(t *testing.T) {
 	if r, err := v.opened("web1", "v1", 0, state.StepResult{Node: "web3", Result: "ok"}, unsigned); err != nil || r.StdOut != "forged" {
 		t.Errorf("a host without a key: %+v, %v", r, err)
 	}
-	if r, err := v.opened("web1", "v1", 0, of, []byte("{}")); err != nil || r.StdOut != "" {
-		t.Errorf("an operator's word: %+v, %v", r, err)
+	for _, text := range []string{"{}", `{"stdOut":"forged","data":{"a":1}}`} {
+		if r, err := v.opened("web1", "v1", 0, of, []byte(text)); err != nil || r.StdOut != "" || r.Data != nil {
+			t.Errorf("an operator's word: %+v, %v", r, err)
+		}
+	}
+}
+
+// TestVouchesOfStrangers: where all hosts with a step have keys, nobody else is believed.
+func TestVouchesOfStrangers(t *testing.T) {
+	t.Parallel()
+	v := newVouching(t)
+	v.repo = render.Open(render.Layer{Name: "main", FS: fstest.MapFS{
+		"secrets.yaml":     {Data: []byte("hosts: {web1: " + v.keys["web1"][0].Recipient.Text + "}")},
+		"nodes/hosts.yaml": {Data: []byte("nodes: {web1: {}, db1: {}}")},
+		"base/jobs.yaml":   {Data: []byte("jobs: {'web*': [{name: site}]}")},
+		"jobs/site.yaml":   {Data: []byte("steps: [{name: a, action: cmd.run, parameters: {cmd: x}}]")},
+	}})
+	r, err := v.opened("web1", "v1", 0, state.StepResult{Node: "evil", Result: "ok"}, []byte(`{"result":"ok","stdOut":"forged"}`))
+	want := "the result of site/a that etcd has from evil was not written by evil: it has no SSH key below hosts in secrets.yaml, " +
+		"where all hosts with the step have one; if its key changed since: pullet rollout settle site/a --again --force"
+	if err == nil || err.Error() != want {
+		t.Errorf("%+v, %v\nwant %s", r, err, want)
 	}
 }
 
@@ -160,6 +185,10 @@ func TestVouchesWithoutReaders(t *testing.T) {
 	value, err := web1.pack(steps[0], "1", render.StepResult{Result: "ok", StdOut: "canary", Secret: true})
 	if err != nil || strings.Contains(string(value), "canary") || !strings.Contains(string(value), `"withheld":true`) {
 		t.Errorf("%s, %v", value, err)
+	}
+	value, err = web1.pack(steps[0], "1", render.StepResult{Result: "ok", Withheld: true})
+	if err != nil || !strings.Contains(string(value), `"withheld":true`) {
+		t.Errorf("what was withheld before: %s, %v", value, err)
 	}
 	value, err = web1.pack(steps[0], "1", render.StepResult{Result: "ok", StdOut: "in clear"})
 	if err != nil || string(value) != `{"result":"ok","stdOut":"in clear"}` {

@@ -125,16 +125,22 @@ func (e *entry) done() (_ StepReport, ok bool) {
 		return StepReport{}, false
 	}
 	if e.s.gates.elected && e.s.gates.fleet.final() && !e.s.gates.fleet.Result.Withheld {
-		return StepReport{Outcome: OK, Result: e.s.gates.fleet.Result}, true
+		return e.ofFleet(), true
 	}
 	var before recorded
 	e.s.x.mu.Lock()
 	known := e.s.x.options.Journal.Done(e.s.step.ID(), key, &before)
 	e.s.x.mu.Unlock()
 	if e.s.gates.elected && e.s.gates.fleet.final() && !known {
-		return StepReport{Outcome: OK, Result: e.s.gates.fleet.Result}, true
+		return e.ofFleet(), true
 	}
 	return e.s.x.options.Vault.report(before), known
+}
+
+// ofFleet is the fleet's result as a report.
+func (e *entry) ofFleet() StepReport {
+	r := e.s.gates.fleet.Result
+	return StepReport{Outcome: OK, Result: r, hidden: r.Secret}
 }
 
 // repeatable reports a step that may run again when its end is not on record.

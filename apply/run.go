@@ -225,7 +225,8 @@ func (x *execution) finish(s *boundStep, r *StepReport) {
 	defer x.mu.Unlock()
 	r.Drift = r.Drift && r.Outcome == Changed && !r.Reacted
 	x.values[s.ID()] = r.Result
-	if s.Sensitive || holdsSecret(x.program.catalog, s, r) || hadSecret(x.options.Journal.Managed().Things, s) {
+	had := r.Diff != "" && hadSecret(x.options.Journal.Managed().Things, s)
+	if s.Sensitive || had || holdsSecret(x.program.catalog, s, r) {
 		x.hidden[s.ID()] = true
 		r.hide()
 		r.Reason = x.program.catalog.Secrets().Redact(r.Reason)

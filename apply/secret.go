@@ -80,7 +80,14 @@ func holdsSecret(cat *render.Catalog, s *boundStep, r *StepReport) bool {
 
 // hadSecret reports a step that manages what held a secret before: its diff would show that.
 func hadSecret(things map[string]journal.Thing, s *boundStep) bool {
-	return slices.ContainsFunc(s.manages(), func(what Resource) bool { return things[what.ID].Secret })
+	for _, what := range s.manages() {
+		for id, known := range things {
+			if known.Secret && (id == what.ID || what.Path != "" && known.Path == what.Path) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // reading gives results, and notes when one of them is that of a step of which nothing is shown.

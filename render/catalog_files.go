@@ -41,7 +41,9 @@ func (c *Catalog) sealedFile(p place) ([]byte, error) {
 	case how == notForNode:
 		return nil, fmt.Errorf("%s is not for this host: %s says who may read it", c.repo.displayName(p), SecretsFile)
 	}
-	c.scope.secrets.addText(text)
+	if err := c.scope.secrets.addText(text); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.repo.displayName(p), err)
+	}
 	return []byte(text), nil
 }
 

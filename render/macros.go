@@ -226,7 +226,9 @@ func (s *macroSet) call(in *scope, name string, args []any) (any, error) {
 		value = foreign(value)
 	}
 	if own.secret {
-		in.secrets.addMade(text)
+		if err := in.secrets.addMade(text); err != nil {
+			return nil, &macroError{m, err}
+		}
 	}
 	s.values[key] = value
 	return value, nil

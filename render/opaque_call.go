@@ -100,15 +100,38 @@ func anyText(t reflect.Type, variadic bool) reflect.Type {
 		return reflect.SliceOf(anyText(t.Elem(), false))
 	}
 	switch t.Kind() {
-	case reflect.String, reflect.Map, reflect.Slice:
+	case reflect.String, reflect.Map, reflect.Slice, reflect.Int, reflect.Int64, reflect.Float64:
 		return reflect.TypeFor[any]()
 	}
 	return t
 }
 
+// countsWith are functions that hand on a part of their first argument: their numbers say which.
+var countsWith = []string{"index", "slice", "chunk"}
+
+// plainCounts are arguments with plain numbers in place of those of secrets.
+func plainCounts(args []any) []any {
+	out := slices.Clone(args)
+	for i, arg := range out {
+		switch arg.(type) {
+		case opaqueInt, opaqueFloat:
+			out[i] = revealed(arg)
+		}
+	}
+	return out
+}
+
+func isNumber(k reflect.Kind) bool {
+	return k == reflect.Int || k == reflect.Int64 || k == reflect.Float64
+}
+
 // call calls the function with arguments of which some may be opaque.
 func (fn *function) call(args []any) (any, error) {
 	seen, touched := args, false
+	if slices.Contains(countsWith, base(fn.name)) {
+		args = append(slices.Clone(args[:1]), plainCounts(args[1:])...)
+		seen = args
+	}
 	if fn.class == hands {
 		if err := fn.plainKeys(args); err != nil {
 			return nil, err
@@ -124,7 +147,9 @@ func (fn *function) call(args []any) (any, error) {
 		return nil, err
 	}
 	if touched {
-		fn.m.secrets.made(args, out)
+		if err := fn.m.secrets.made(args, out); err != nil {
+			return nil, err
+		}
 	}
 	switch {
 	case fn.class == decodes:
@@ -267,6 +292,8 @@ func fitted(arg any, want reflect.Type) (reflect.Value, error) {
 	switch {
 	case v.IsValid() && v.Type().AssignableTo(want):
 		return v, nil
+	case v.IsValid() && isNumber(want.Kind()) && (v.CanInt() || v.CanFloat() && want.Kind() == reflect.Float64):
+		return v.Convert(want), nil
 	case v.IsValid():
 		return v, fmt.Errorf("wrong type for value; expected %s; got %T", want, revealed(arg))
 	}

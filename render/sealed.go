@@ -267,9 +267,17 @@ var errNotOpened = fmt.Errorf("encrypted files were not opened: %w", ErrNotYet)
 // nothing but that: what the action reads can have got there in many ways.
 func (s *scope) explain(e *Error, failed *execErr) {
 	e.Hint = s.missing(failed)
-	if s != nil && len(s.closed.unknown) > 0 && failed.at != "" {
+	if s != nil && len(s.closed.unknown) > 0 && failed.at != "" && !withoutVars(failed.at) {
 		e.cause = errNotOpened
 	}
+}
+
+// readsFleet begins an action that reads nothing but facts and the fleet.
+var readsFleet = regexp.MustCompile(`^(server|Server|servervars|services|pullet|eden)\b`)
+
+// withoutVars reports an action that no variable can have reached.
+func withoutVars(at string) bool {
+	return readsFleet.MatchString(at) && !readsVars(at) && !strings.Contains(at, "$")
 }
 
 // notOpenedAt is what there is to say of a value that cannot be known without the encrypted files.

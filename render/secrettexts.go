@@ -18,6 +18,7 @@ type secretTexts struct {
 	paths map[string]bool // their whole paths: db.password
 	exact map[string]bool // all texts: opaque ones are compared with them
 	found []string        // those that are recognised as a part of a text, too; longer ones first
+	fresh []string        // not merged into found yet
 }
 
 const (
@@ -44,10 +45,29 @@ func (s *secretTexts) addVars(vars map[string]any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.visit("", "", vars)
-	if len(s.exact) > mostSecrets {
-		return fmt.Errorf("more than %d secrets: keep data that is no secret out of encrypted files", mostSecrets)
+	return s.merge()
+}
+
+// merge orders the texts that learn found. There may be too many.
+func (s *secretTexts) merge() error {
+	if len(s.fresh) > 100 {
+		s.found = append(s.found, s.fresh...)
+		slices.SortFunc(s.found, longerFirst)
+		s.found = slices.Compact(s.found)
+	} else {
+		for _, text := range s.fresh {
+			if at, known := slices.BinarySearchFunc(s.found, text, longerFirst); !known {
+				s.found = slices.Insert(s.found, at, text)
+			}
+		}
 	}
-	s.sort()
+	s.fresh = nil
+	if len(s.found) > mostSecrets || len(s.exact) > mostSecrets {
+		return fmt.Errorf(
+			"more than %d secrets and lines of secrets: keep data that is no secret out of encrypted files",
+			mostSecrets,
+		)
+	}
 	return nil
 }
 
@@ -74,24 +94,16 @@ func (s *secretTexts) visit(path, key string, value any) {
 }
 
 // addText adds the text of a secret file.
-func (s *secretTexts) addText(text string) { s.add(text, leastSecret) }
+func (s *secretTexts) addText(text string) error { return s.add(text, leastSecret) }
 
 // addMade adds a text that was made of secrets.
-func (s *secretTexts) addMade(text string) { s.add(text, leastMade) }
+func (s *secretTexts) addMade(text string) error { return s.add(text, leastMade) }
 
-func (s *secretTexts) add(text string, least int) {
+func (s *secretTexts) add(text string, least int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.exact[text] && len(s.found) < mostSecrets {
-		s.learn(text, least)
-		s.sort()
-	}
-}
-
-// sort orders what learn added, each once.
-func (s *secretTexts) sort() {
-	slices.SortFunc(s.found, longerFirst)
-	s.found = slices.Compact(s.found)
+	s.learn(text, least)
+	return s.merge()
 }
 
 // learn adds a text, which is recognised within others from a length on, as it is and as JSON has it; and its lines.
@@ -116,10 +128,10 @@ func (s *secretTexts) learnPart(text string, least int) {
 	if len(text) < least {
 		return
 	}
-	s.found = append(s.found, text)
+	s.fresh = append(s.fresh, text)
 	for _, escaped := range []string{insideJSON(text, "toJson"), insideJSON(text, "toRawJson")} {
 		if escaped != text {
-			s.found = append(s.found, escaped)
+			s.fresh = append(s.fresh, escaped)
 		}
 	}
 }
@@ -192,13 +204,16 @@ func (s *secretTexts) has(text string) bool {
 }
 
 // made notes what a function made of its arguments, if one of them is a secret.
-func (s *secretTexts) made(args []any, out any) {
+func (s *secretTexts) made(args []any, out any) error {
 	if s == nil || s.none() || !slices.ContainsFunc(args, s.holdsValue) {
-		return
+		return nil
 	}
 	for _, text := range textsIn(revealed(out), nil) {
-		s.addMade(text)
+		if err := s.addMade(text); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // hasAny is has for one of several texts.

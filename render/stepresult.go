@@ -77,11 +77,12 @@ func textsIn(v any, out []string) []string {
 	return out
 }
 
-// withheld is an error where what a step returned is known on another node alone.
+// withheld is an error where a step returned what this host cannot read.
 func (r StepResult) withheld(name string) error {
 	if !r.Withheld {
 		return nil
 	}
 	return fmt.Errorf("what step %q returned is a secret that this host cannot decrypt: it was encrypted for other keys "+
-		"than its own, or there was no key for it below hosts in %s", name, SecretsFile)
+		"than its own, or there was no key for it below hosts in %s; to have it made again: "+
+		"pullet rollout settle STEP --again --force", name, SecretsFile)
 }

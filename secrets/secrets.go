@@ -110,9 +110,6 @@ func (r *Rules) Readers(name string) ([]Reader, error) {
 	return out, nil
 }
 
-// HostKeys are the keys of a host; none where secrets.yaml does not name it.
-func (r *Rules) HostKeys(name string) []trust.Recipient { return r.keys["hosts/"+name] }
-
 // Keys are the keys of readers, each once.
 func Keys(readers []Reader) []trust.Recipient {
 	var out []trust.Recipient

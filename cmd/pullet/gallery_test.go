@@ -154,7 +154,7 @@ func wrongFleets() []wrong {
 		{"A role that no node has", "pullet.yaml", "rollout:\n  roleDependencies: {web: [dbs]}\n", "Take the name of the hint.", nil},
 		{"Roles that wait for each other", "pullet.yaml", "rollout:\n  roleDependencies: {web: [db], db: [web]}\n", "Nobody could begin: drop one of the dependencies.", nil},
 		{"An invalid limit", "pullet.yaml", "rollout:\n  rollingRules: {global: half}\n", "Write a number of hosts, or a share.", nil},
-		{"A secret in clear", "vars/site.yaml", "server_port: 8080\ndatabase: {password: \"correct horse\"} # for the database\n", "A warning, in which the value is not shown: give the secret to the hosts in /etc/pullet/vars.d, and change it, for git remembers.", map[string]string{"jobs/site.yaml": site("action: cmd.run", "parameters: {cmd: 'echo {{ vars.database.password }}'}")}},
+		{"A secret in clear", "vars/site.yaml", "server_port: 8080\ndatabase: {password: \"correct horse\"} # for the database\n", "A warning, in which the value is not shown: put the secret into an [encrypted file](secrets.md), or give it to the hosts in /etc/pullet/vars.d. Change it, too: git remembers it.", map[string]string{"jobs/site.yaml": site("action: cmd.run", "parameters: {cmd: 'echo {{ vars.database.password }}'}")}},
 		{"A file that nothing refers to", "jobs/old.yaml", "steps: []\n", "A warning: remove it, or name it in base/jobs.yaml.", nil},
 		{"A variable that nothing uses", "vars/site.yaml", "server_port: 8080\nold_port: 80\n", "A warning: remove it, or use it.", nil},
 	}

@@ -180,9 +180,13 @@ func (s *secretsCmd) put(name string, text []byte, keys []trust.Recipient) error
 	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
 	}
-	beside := name + ".new"
-	err = root.WriteFile(beside, sealed, 0o644)
-	if err == nil {
+	beside := name + ".tmp"
+	f, err := root.OpenFile(beside, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(sealed)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = ownedLikeTop(root, beside)
 	}
 	if err == nil {

@@ -56,7 +56,12 @@ func (s *secretsCmd) edit(ctx context.Context, name string) error {
 		return err
 	}
 	if now, err := s.onDisk(name); err != nil || !bytes.Equal(now, sealed) {
-		return errors.Join(err, fmt.Errorf("%s was changed by somebody else meanwhile: nothing was written", name))
+		mine := name + ".mine"
+		err = errors.Join(err, s.put(mine, text, keys))
+		return errors.Join(
+			err,
+			fmt.Errorf("%s was changed by somebody else meanwhile: what you wrote is in %s, encrypted", name, mine),
+		)
 	}
 	if !isNew && bytes.Equal(text, before) {
 		fmt.Fprintf(s.out, "%s: unchanged\n", name)

@@ -22,7 +22,8 @@ func secretCatalog(t *testing.T, template string) (*Catalog, error) {
 	return repo.Compile(Input{Node: Node{Name: "n"}, HostVars: vars, Secrets: secrets})
 }
 
-// TestSecretsInTemplates: secrets do what other values do, whatever function reads them, and each step with one is known.
+// TestSecretsInTemplates: secrets do what other values do, whatever function reads them, and each step with one is
+// known.
 func TestSecretsInTemplates(t *testing.T) {
 	t.Parallel()
 	for template, want := range map[string]any{

@@ -44,6 +44,16 @@ func (r *stormRules) group(node string) string {
 
 func (r *stormRules) nodes() []string { return slices.Sorted(maps.Keys(r.roles)) }
 
+// sized is how many nodes have a role.
+func (r *stormRules) sized(role string) (n int) {
+	for _, one := range r.roles {
+		if one == role {
+			n++
+		}
+	}
+	return n
+}
+
 // version is what the rules mean for the judge.
 func (r *stormRules) version(number int, id string) *stormVersion {
 	v := &stormVersion{Number: number, ID: id, Groups: map[string]string{}, Roles: r.roles, Limits: map[string]int{}, Total: r.total, Depends: map[string][]string{},
@@ -254,7 +264,7 @@ func (r *stormRules) change(x *rand.Rand) *stormRules {
 		node := some()
 		next.canary[node] = !next.canary[node]
 	}
-	if node := some(); x.IntN(5) == 0 && next.roles[node] != "edge" {
+	if node := some(); x.IntN(5) == 0 && next.roles[node] != "edge" && next.sized(next.roles[node]) > 1 { // the rules name each role
 		next.roles[node] = map[string]string{"db": "web", "web": "db"}[next.roles[node]]
 	}
 	if x.IntN(4) == 0 {

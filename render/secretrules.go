@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"reflect"
 	"slices"
@@ -82,16 +83,19 @@ func withoutBelow(pattern string) string { return strings.TrimSuffix(pattern, "/
 // below.
 func (r SecretRule) covers(name string) bool {
 	pattern := withoutBelow(r.Pattern)
+	if pattern == "**" {
+		return true
+	}
 	if pattern != r.Pattern {
 		names := strings.Split(name, "/")
 		depth := strings.Count(pattern, "/") + 1
 		if len(names) <= depth {
-			return pattern == "**"
+			return false
 		}
 		name = strings.Join(names[:depth], "/")
 	}
 	ok, err := path.Match(pattern, name)
-	return err == nil && ok || r.Pattern == "**"
+	return err == nil && ok
 }
 
 // Meant reports a node that may read the files of the rule.
@@ -156,12 +160,8 @@ func (s *SecretRules) checkNames(d *decoder) {
 	for _, rule := range s.Files {
 		for _, name := range rule.People {
 			if _, known := s.People[name]; !known {
-				known := make([]string, 0, len(s.People))
-				for other := range s.People {
-					known = append(known, other)
-				}
 				d.failf(rule.key, "there is no %q below people", name)
-				d.errs[len(d.errs)-1].Hint = DidYouMean(name, known)
+				d.errs[len(d.errs)-1].Hint = DidYouMean(name, slices.Collect(maps.Keys(s.People)))
 			}
 		}
 	}

@@ -35,11 +35,9 @@ func (s *secretsCmd) whoCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			files := args
-			if len(files) == 0 {
-				if files, err = rules.Files(); err != nil {
-					return err
-				}
+			files, err := filesOf(rules, args)
+			if err != nil {
+				return err
 			}
 			list := []secretReader{}
 			for _, name := range files {
@@ -52,6 +50,14 @@ func (s *secretsCmd) whoCommand() *cobra.Command {
 			return s.printReaders(list)
 		},
 	}
+}
+
+// filesOf are the files that a command names, or all encrypted ones.
+func filesOf(rules *secrets.Rules, args []string) ([]string, error) {
+	if len(args) > 0 {
+		return args, nil
+	}
+	return rules.Files()
 }
 
 func (s *secretsCmd) readersOf(rules *secrets.Rules, name string) ([]secretReader, error) {
@@ -133,14 +139,12 @@ func (s *secretsCmd) rekeyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			files, all := args, len(args) == 0
-			if all {
-				if files, err = rules.Files(); err != nil {
-					return err
-				}
+			files, err := filesOf(rules, args)
+			if err != nil {
+				return err
 			}
 			for _, name := range files {
-				if err := s.rekey(rules, name, !all); err != nil {
+				if err := s.rekey(rules, name, len(args) > 0); err != nil {
 					return err
 				}
 			}

@@ -72,5 +72,8 @@ func (e *embedded) rested() error {
 	if e.server == nil {
 		return nil
 	}
-	return os.Remove(filepath.Join(e.dir, atWork))
+	if err := os.Remove(filepath.Join(e.dir, atWork)); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil // somebody removed the directory while the member ran
 }

@@ -116,7 +116,7 @@ func TestEditIsPrivate(t *testing.T) {
 			d.Error(seen, err)
 		}
 		mounts, err := os.ReadFile("/proc/mounts")
-		if err != nil || strings.Contains(string(mounts), "pullet") {
+		if err != nil || strings.Contains(string(mounts), d.dir()) {
 			d.Errorf("%v: %s", err, mounts)
 		}
 		if os.Geteuid() == 0 {

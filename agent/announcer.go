@@ -166,7 +166,7 @@ func (a *announcer) offer(ctx context.Context, v *state.Version, validated bool,
 			a.store.Services.SetReady(ctx, name, a.config.Node.Name, offered.zone, validated && names[name] && why == "", why),
 		)
 		if offered.zone != "" {
-			errs = append(errs, a.store.Services.SweepDNS(ctx, name))
+			errs = append(errs, a.store.Services.SweepDNS(ctx, name, offered.zone))
 		}
 	}
 	return errors.Join(errs...)

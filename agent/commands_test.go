@@ -27,7 +27,7 @@ func TestBrokenCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	root, _ := strings.CutSuffix(s.Commands.Prefix("c1", ""), "command_/c1/")
-	for key, value := range map[string]string{"command/c1/given": "no JSON", "command_pending/c1": ""} {
+	for key, value := range map[string]string{"command_given/c1": "no JSON", "command_pending/c1": ""} {
 		if _, err := etcd.Put(ctx, root+key, value); err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +42,7 @@ func TestBrokenCommand(t *testing.T) {
 	if !out.Upgrade || h.statuses()[state.Rollout].State != state.Success {
 		t.Errorf("it did not upgrade: %+v", out)
 	}
-	if len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0].Error(), "command/c1/given cannot be read") || out.ExitCode() != ExitOK {
+	if len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0].Error(), "command_given/c1 cannot be read") || out.ExitCode() != ExitOK {
 		t.Errorf("%q %q", out.Warnings, out.Failures)
 	}
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"testing"
 	"time"
@@ -71,14 +72,18 @@ func TestCountFleet(t *testing.T) {
 		}
 	}
 	pull(1)
-	_, err = a.connection.opened.Presences.Register(context.Background(), state.Node{Name: "web2"}, state.Alive{Owner: "another"}, nil, time.Minute)
+	other, err := h.OpenStore(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = other.Presences.Register(context.Background(), state.Node{Name: "web2"}, state.Alive{Owner: "another"}, nil, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	pull(1)
 	a.size.counted = a.size.counted.Add(-2 * time.Hour)
 	pull(2)
-	if err := a.Close(); err != nil {
+	if err := errors.Join(other.Close(), a.Close()); err != nil {
 		t.Fatal(err)
 	}
 }

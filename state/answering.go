@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -31,8 +32,9 @@ const sweepers = 3
 
 // SweepDNS takes the instances of a service out of DNS whose nodes do not answer. Who offers the service does it for
 // the others; a node that comes back puts itself in again.
-func (s *Services) SweepDNS(ctx context.Context, name string) error {
-	count, err := s.store.Client.Get(ctx, s.key(name, ""), clientv3.WithPrefix(), clientv3.WithCountOnly())
+func (s *Services) SweepDNS(ctx context.Context, name, zone string) error {
+	names := dnsKey(strings.ToLower(name+".service."+zone)) + "/"
+	count, err := s.store.Client.Get(ctx, names, clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil || count.Count == 0 || rand.Int64N(count.Count) >= sweepers {
 		return err
 	}
@@ -70,19 +72,18 @@ func (s *Services) answering(ctx context.Context, instances map[string]Service) 
 	return alive, nil
 }
 
-// leaveDNS takes a node's instance out of DNS, unless the node answers again or somebody else was faster. Who reads the
-// service is woken.
+// leaveDNS takes a node's instance out of DNS where it stands there, unless the node answers again or changed it. Who
+// reads the service is woken. The node's own record stays as the node wrote it.
 func (s *Services) leaveDNS(ctx context.Context, name, node string) error {
 	key := s.key(name, node)
 	have, seen, err := get[Service](ctx, s.store, key)
 	if err != nil || have.DNS == "" {
 		return unlessBad(err)
 	}
-	ops := append(have.leaveDNS(), s.store.Bells.RingOp(), s.bell(name))
-	have.DNS = ""
 	_, err = s.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.ModRevision(key), "=", seen),
+			clientv3.Compare(clientv3.CreateRevision(dnsKey(have.DNS)), ">", 0),
 			clientv3.Compare(clientv3.CreateRevision(s.store.Presences.AliveKey(node)), "=", 0)).
-		Then(append(ops, Put(key, have))...).Commit()
+		Then(append(have.leaveDNS(), s.store.Bells.RingOp(), s.bell(name))...).Commit()
 	return err
 }

@@ -42,7 +42,7 @@ func TestSweepDNS(t *testing.T) {
 	}
 	standing := func(want string) {
 		t.Helper()
-		must(t, s.Services.SweepDNS(ctx, "db"))
+		must(t, s.Services.SweepDNS(ctx, "db", "a.example"))
 		var have []string
 		for _, name := range []string{"db0", "db1", "db2"} {
 			if strings.Contains(inDNS(t, s), "/db/"+name+"=") {

@@ -58,7 +58,7 @@ func TestCommandEndsByEtcdsClock(t *testing.T) {
 	if !open() {
 		t.Error("it was given just now, by a clock that is a day behind")
 	}
-	end(t, s, s.Commands.key("c", "open"))
+	end(t, s, s.Commands.openKey("c"))
 	if open() {
 		t.Error("its hour is over")
 	}

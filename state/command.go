@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -62,12 +63,15 @@ func (r CommandResult) Over() bool { return r.State != "" && r.State != Running 
 // fails reports an end that halts the command when there are too many.
 func (r CommandResult) fails() bool { return r.State == Failed || r.State == Unknown }
 
-func (s *Commands) key(parts ...string) string {
-	return s.store.key(append([]string{"command"}, parts...)...)
-}
+// givenKey is the command itself, and openKey is there while nodes may begin with it: operators alone write both.
+func (s *Commands) givenKey(id string) string { return s.store.key("command_given", id) }
+func (s *Commands) openKey(id string) string  { return s.store.key("command_open", id) }
 
-// Prefix is where a command has its "queue", the "claim"s to its places, their "mark"s, its "output", and by
-// stage how many nodes "ended".
+// resultKey is what came of a command on a node.
+func (s *Commands) resultKey(id, node string) string { return s.Prefix(id, "result") + node }
+
+// Prefix is where a command has its "queue", the "claim"s to its places, their "mark"s, the "result"s and the "output"
+// of nodes, and by stage how many nodes "ended".
 func (s *Commands) Prefix(id, what string) string { return s.store.key("command_"+what, id) + "/" }
 
 // claims are the places of all commands.
@@ -82,7 +86,7 @@ const answerTime = time.Hour
 // Give makes a command known to the nodes, and wakes them. Its name is its time: of two that are given in the same
 // moment the second is told.
 func (s *Commands) Give(ctx context.Context, c Command) error {
-	key := s.key(c.ID, "given")
+	key := s.givenKey(c.ID)
 	lasts := c.Until.Sub(c.At)
 	leases := make([]clientv3.LeaseID, 2)
 	for i, d := range []time.Duration{lasts, lasts + c.Timeout + answerTime} {
@@ -96,7 +100,7 @@ func (s *Commands) Give(ctx context.Context, c Command) error {
 		Put(key, c), clientv3.OpPut(s.pendingKey(c.ID), "", clientv3.WithLease(leases[1])), s.store.Bells.wakeOp(),
 	}
 	if lasts > 0 {
-		ops = append(ops, clientv3.OpPut(s.key(c.ID, "open"), "", clientv3.WithLease(leases[0])))
+		ops = append(ops, clientv3.OpPut(s.openKey(c.ID), "", clientv3.WithLease(leases[0])))
 	}
 	done, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(ops...).Commit()
 	if err != nil || done.Succeeded {
@@ -154,25 +158,32 @@ func (c CommandStatus) Runs() bool {
 
 // List are those that were given lately, the oldest first, with their output, and the decommissioned nodes.
 func (s *Commands) List(ctx context.Context) ([]CommandStatus, map[string]bool, error) {
-	return s.list(ctx, s.key(""), s.store.key("command_output")+"/")
+	return s.list(ctx, "", true)
 }
 
 // Get is one command with its output; nil when it is gone.
 func (s *Commands) Get(ctx context.Context, id string) (*CommandStatus, map[string]bool, error) {
-	all, gone, err := s.list(ctx, s.key(id)+"/", s.Prefix(id, "output"))
+	all, gone, err := s.list(ctx, id, true)
 	if err != nil || len(all) == 0 {
 		return nil, gone, err
 	}
 	return &all[0], gone, nil
 }
 
-// list reads what is below some prefixes: those of outputs come last.
-func (s *Commands) list(ctx context.Context, prefixes ...string) ([]CommandStatus, map[string]bool, error) {
+// list reads a command, or with an empty id all of them.
+func (s *Commands) list(ctx context.Context, id string, outputs bool) ([]CommandStatus, map[string]bool, error) {
 	ops := []clientv3.Op{
 		clientv3.OpGet(s.store.Nodes.DecommissionedKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 	}
-	for _, p := range prefixes {
-		ops = append(ops, clientv3.OpGet(p, clientv3.WithPrefix()))
+	if id == "" {
+		ops = append(ops, clientv3.OpGet(s.givenKey(""), clientv3.WithPrefix()), clientv3.OpGet(s.openKey(""), clientv3.WithPrefix()))
+	} else {
+		ops = append(ops, clientv3.OpGet(s.givenKey(id)), clientv3.OpGet(s.openKey(id)))
+	}
+	for _, what := range []string{"result", "output"} {
+		if prefix := s.store.key("command_"+what, id); what == "result" || outputs {
+			ops = append(ops, clientv3.OpGet(strings.TrimSuffix(prefix, "/")+"/", clientv3.WithPrefix()))
+		}
 	}
 	answers, _, err := s.store.readMany(ctx, ops)
 	if err != nil {
@@ -196,7 +207,7 @@ func (s *Commands) list(ctx context.Context, prefixes ...string) ([]CommandStatu
 	return out, gone, nil
 }
 
-// file files one key of a command. In the order of keys, what was given comes before the results.
+// file files one key of a command: what was given comes before the rest.
 func (s *Commands) file(
 	k Key,
 	kv *mvccpb.KeyValue,
@@ -204,17 +215,17 @@ func (s *Commands) file(
 	results map[string]map[string]CommandResult,
 ) {
 	switch k.kind.shape {
-	case "command/WORD/given":
+	case "command_given/WORD":
 		if given, err := Read[Command](s.store, kv); err == nil {
 			c := CommandStatus{Command: given, Results: map[string]CommandResult{}}
 			results[k.Word] = c.Results
 			*out = append(*out, c)
 		}
-	case "command/WORD/open":
-		if n := len(*out); n > 0 && (*out)[n-1].ID == k.Word {
-			(*out)[n-1].Open = true
+	case "command_open/WORD":
+		if i := slices.IndexFunc(*out, func(c CommandStatus) bool { return c.ID == k.Word }); i >= 0 {
+			(*out)[i].Open = true
 		}
-	case "command/WORD/result/NODE":
+	case "command_result/WORD/NODE":
 		if of := results[k.Word]; of != nil { // it was not forgotten meanwhile
 			of[k.Node] = s.result(k, kv)
 		}
@@ -238,7 +249,7 @@ func (s *Commands) result(k Key, kv *mvccpb.KeyValue) CommandResult {
 
 // Cancel keeps further nodes from beginning with a command. It is false when none may any more.
 func (s *Commands) Cancel(ctx context.Context, id string) (bool, error) {
-	key := s.key(id, "open")
+	key := s.openKey(id)
 	done, err := s.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(key), ">", 0)).
 		Then(clientv3.OpDelete(key), s.store.Bells.RingOp()).
@@ -254,11 +265,12 @@ const keptCommands = 7 * 24 * time.Hour
 
 // Forget removes commands that were given long ago.
 func (s *Commands) Forget(ctx context.Context, now time.Time) error {
-	all, _, err := s.list(ctx, s.key(""))
+	all, _, err := s.list(ctx, "", false)
 	for _, c := range all {
 		if err == nil && now.Sub(c.At) > keptCommands {
-			ops := []clientv3.Op{clientv3.OpDelete(s.failuresKey(c.ID)), clientv3.OpDelete(s.pendingKey(c.ID))}
-			for _, prefix := range []string{s.key(c.ID) + "/", s.Prefix(c.ID, "output"), s.Prefix(c.ID, "ended"),
+			ops := []clientv3.Op{clientv3.OpDelete(s.givenKey(c.ID)), clientv3.OpDelete(s.openKey(c.ID)),
+				clientv3.OpDelete(s.failuresKey(c.ID)), clientv3.OpDelete(s.pendingKey(c.ID))}
+			for _, prefix := range []string{s.Prefix(c.ID, "result"), s.Prefix(c.ID, "output"), s.Prefix(c.ID, "ended"),
 				s.Prefix(c.ID, "queue"), s.Prefix(c.ID, "claim"), s.Prefix(c.ID, "mark"), s.store.Rollouts.key(c.ID)} {
 				ops = append(ops, clientv3.OpDelete(prefix, clientv3.WithPrefix()))
 			}

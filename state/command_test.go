@@ -95,7 +95,7 @@ func TestCommandsReadNoOthers(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	c := give(t, s, "c1", []string{"n1", "n2", "n3"})
-	for _, key := range []string{s.Commands.key("c1", "result", "n2"), s.Commands.Prefix("c1", "output") + "n2"} {
+	for _, key := range []string{s.Commands.resultKey("c1", "n2"), s.Commands.Prefix("c1", "output") + "n2"} {
 		must(t, put(s, key))
 	}
 	pendingFor(t, s, "n1", "c1")
@@ -166,7 +166,7 @@ func TestHaltedCommands(t *testing.T) {
 	pendingFor(t, s, "n3")
 	refused()
 	late := give(t, s, "c2", []string{"n3"})
-	end(t, s, s.Commands.key("c2", "open"))
+	end(t, s, s.Commands.openKey("c2"))
 	if begun, err := s.Commands.Begin(ctx, late, CommandResult{Node: "n3", State: Running}); begun || err != nil {
 		t.Errorf("it expired: %v %v", begun, err)
 	}

@@ -228,7 +228,7 @@ func (s *Nodes) claimPrefixes() []string {
 
 // noStatusOps remove what is said of a node.
 func (s *Nodes) noStatusOps(node string) []clientv3.Op {
-	var ops []clientv3.Op
+	ops := []clientv3.Op{clientv3.OpDelete(s.store.Statuses.lostKey(node))}
 	for _, c := range Categories() {
 		for _, state := range states {
 			ops = append(ops, clientv3.OpDelete(s.store.key("status", c, state, node)))
@@ -272,7 +272,7 @@ func (s *Nodes) heldBy(ctx context.Context, node string) ([]holding, error) {
 	if current != nil {
 		rosters = s.store.Rosters.Key(current.Rollout(), "")
 	}
-	prefixes := append(s.claimPrefixes(), s.store.key("service")+"/", rosters)
+	prefixes := append(s.claimPrefixes(), s.store.Services.prefix(), rosters)
 	var ops []clientv3.Op
 	for _, p := range prefixes {
 		ops = append(ops, clientv3.OpGet(p, clientv3.WithPrefix()))

@@ -36,9 +36,9 @@ func hostile() map[string]string {
 // strangeKeys are keys that pullet never writes.
 func strangeKeys() []string {
 	return []string{
-		"status/x", "status/rollout/failed/web1/more", "status/nothing/failed/web1", "status/rollout/odd/web1", "node/", "node/a b", "node/\x1b[31m", "node/w\u202eeb", "facts/a/b", "service/db",
-		"service/../web1", "slot/web/x", "slot/web/007", "slot/web/-1", "slot/web/99999999999999999999", "slot/x", "config_state/enable/host", "config_state/odd", "history/1",
-		"command/c1", "command//given", "command/c1/result/\xff", "rollout/v1/gate/a b", "rollout/v1/roster", "run/v1", "run/v1/x/place/0", "blob/x/y", "unknown", "", "/",
+		"status/x", "status/rollout/failed/web1/more", "status/nothing/failed/web1", "status/rollout/odd/web1", "node/", "node/a b", "node/\x1b[31m", "node/w\u202eeb", "facts/a/b", "service/db1",
+		"service/web1/..", "slot/web/x", "slot/web/007", "slot/web/-1", "slot/web/99999999999999999999", "slot/x", "config_state/enable/host", "config_state/odd", "history/1",
+		"command_given/a b", "command_given/", "command_result/c1/\xff", "rollout/v1/gate/a b", "rollout/v1/roster", "run/v1", "run/v1/x/place/0", "blob/x/y", "unknown", "", "/",
 		"total/x", "semaphore/x/0", "running_version/web1", "running_version/a b/web1", "rollout/v1/queue/web/x", strings.Repeat("node/", 2000),
 	}
 }
@@ -138,7 +138,7 @@ func readAllOf(t *testing.T, s *Store) {
 	must(t, err)
 	_, err = s.Results.named(ctx)
 	must(t, err)
-	must(t, s.Statuses.LinkLog(ctx, "web1", "r1", "x"), s.Commands.Forget(ctx, time.Now()), s.Services.SweepDNS(ctx, "db"))
+	must(t, s.Statuses.LinkLog(ctx, "web1", "r1", "x"), s.Commands.Forget(ctx, time.Now()), s.Services.SweepDNS(ctx, "db", "example.org"))
 	if _, _, err := s.Versions.Current(ctx); unlessBad(err) != nil {
 		t.Error(err)
 	}
@@ -265,7 +265,7 @@ func TestUnwritable(t *testing.T) {
 		}(),
 		`"10.0.0.1\n- evil" is neither an IP address`:                 s.Services.Announce(ctx, "db", "n", Service{Address: "10.0.0.1\n- evil"}, false),
 		`port: 70000 is not between 0 and 65535`:                      s.Services.Announce(ctx, "db", "n", Service{Port: 70000}, false),
-		`command/c1/given is not written to the fleet's record: max:`: s.Commands.Give(ctx, Command{ID: "c1", Max: -1, At: time.Now(), Until: time.Now()}),
+		`command_given/c1 is not written to the fleet's record: max:`: s.Commands.Give(ctx, Command{ID: "c1", Max: -1, At: time.Now(), Until: time.Now()}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

@@ -56,7 +56,7 @@ type StatusLine struct {
 // Fleet reads the fleet's record at one revision. Facts and services are read only where they are asked for.
 func (s *Views) Fleet(ctx context.Context, facts bool) (*Overview, error) {
 	prefixes := []string{
-		"node/", "alive/", "rival/", "running_version/", "status/", "slot/", "history/", "config_state/", "skipped",
+		"node/", "alive/", "rival/", "running_version/", "status/", "lost/", "slot/", "history/", "config_state/", "skipped",
 		"settled/", "store_grace", "doubting/",
 	}
 	if facts {
@@ -136,7 +136,7 @@ func (o *Overview) add(s *Store, k Key, kv *mvccpb.KeyValue) {
 		if f, err := Read[Facts](s, kv); err == nil {
 			o.Facts[k.Node] = f
 		}
-	case "service/SERVICE/NODE":
+	case "service/NODE/SERVICE":
 		if one, err := Read[Service](s, kv); err == nil {
 			file(o.Services, k.Service, k.Node, one)
 		}
@@ -170,8 +170,19 @@ func (o *Overview) add(s *Store, k Key, kv *mvccpb.KeyValue) {
 		o.Switches[k.scope()] = s.Switches.Read(kv)
 	case "status/CATEGORY/STATE/NODE":
 		if st, err := Read[Status](s, kv); err == nil {
-			file(o.Statuses, k.Node, k.Category, StatusLine{k.State, st, cmp.Or(st.Said, kv.ModRevision)})
+			o.said(k.Node, k.Category, StatusLine{k.State, st, cmp.Or(st.Said, kv.ModRevision)})
 		}
+	case "lost/NODE":
+		if st, err := Read[Status](s, kv); err == nil {
+			o.said(k.Node, Rollout, StatusLine{Failed, st, kv.ModRevision})
+		}
+	}
+}
+
+// said files what is said of a node: what was said last holds.
+func (o *Overview) said(node, category string, line StatusLine) {
+	if line.Revision > o.Statuses[node][category].Revision {
+		file(o.Statuses, node, category, line)
 	}
 }
 

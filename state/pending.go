@@ -46,11 +46,9 @@ func (s *Commands) pending(ctx context.Context, node string, ids ...string) ([]P
 	for _, id := range ids {
 		ops = append(
 			ops,
-			clientv3.OpGet(s.key(id, "given")),
-			clientv3.OpGet(s.key(id, "open"), clientv3.WithCountOnly()),
-			clientv3.OpGet(
-				s.key(id, "result", node),
-			),
+			clientv3.OpGet(s.givenKey(id)),
+			clientv3.OpGet(s.openKey(id), clientv3.WithCountOnly()),
+			clientv3.OpGet(s.resultKey(id, node)),
 			clientv3.OpGet(s.failuresKey(id), clientv3.WithKeysOnly()),
 			clientv3.OpGet(s.Prefix(id, "ended"), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		)
@@ -117,7 +115,7 @@ func (s *Commands) stageOf(ctx context.Context, c Command, ended map[string]int6
 		if !slices.ContainsFunc(nodes, func(n string) bool { return gone[n] }) {
 			return i, nil
 		}
-		all, gone, err := s.list(ctx, s.key(c.ID)+"/")
+		all, gone, err := s.list(ctx, c.ID, false)
 		if err != nil || len(all) == 0 {
 			return i, err
 		}
@@ -132,11 +130,11 @@ var errBegun = errors.New("the command was begun before")
 // Begin records that a node begins with a command: it happens once. It is false for a command with which no
 // further node begins.
 func (s *Commands) Begin(ctx context.Context, c Command, r CommandResult) (bool, error) {
-	key := s.key(c.ID, "result", r.Node)
+	key := s.resultKey(c.ID, r.Node)
 	done, err := s.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0),
 			clientv3.Compare(clientv3.CreateRevision(s.pendingKey(c.ID)), ">", 0),
-			clientv3.Compare(clientv3.CreateRevision(s.key(c.ID, "open")), ">", 0),
+			clientv3.Compare(clientv3.CreateRevision(s.openKey(c.ID)), ">", 0),
 			clientv3.Compare(clientv3.Version(s.failuresKey(c.ID)), "<", c.MaxFailures+1)).
 		Then(Put(key, r)).
 		Else(clientv3.OpGet(key, clientv3.WithCountOnly())).Commit()
@@ -163,7 +161,7 @@ func (s *Commands) endOps(id string, r CommandResult, stage int) []clientv3.Op {
 	}
 	r.Output = ""
 	return []clientv3.Op{
-		Put(s.key(id, "result", r.Node), r), s.store.Bells.RingOp(),
+		Put(s.resultKey(id, r.Node), r), s.store.Bells.RingOp(),
 		clientv3.OpTxn([]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(output), "=", 0)}, counts, nil),
 	}
 }
@@ -194,7 +192,7 @@ func (s *Commands) proceed(ctx context.Context, id, node string, stage int) erro
 // runsNowhere reports that all nodes which began with a command are through.
 func (s *Commands) runsNowhere(ctx context.Context, id string) (bool, error) {
 	got, err := s.store.Client.Txn(ctx).
-		Then(clientv3.OpGet(s.key(id, "result")+"/", clientv3.WithPrefix(), clientv3.WithCountOnly()),
+		Then(clientv3.OpGet(s.Prefix(id, "result"), clientv3.WithPrefix(), clientv3.WithCountOnly()),
 			clientv3.OpGet(s.Prefix(id, "output"), clientv3.WithPrefix(), clientv3.WithCountOnly())).
 		Commit()
 	if err != nil {

@@ -23,19 +23,25 @@ type Service struct {
 	DNS       string         `json:"dns,omitempty"`  // its name there
 }
 
-// key is the key of a node's instance; with an empty node, the prefix of all.
-func (s *Services) key(name, node string) string { return s.store.key("service", name, node) }
+// key is the key of a node's instance: a node may write below its own name alone.
+func (s *Services) key(name, node string) string { return s.store.key("service", node, name) }
+
+// prefix is that of all instances of all services.
+func (s *Services) prefix() string { return s.store.key("service") + "/" }
 
 // Instances are the instances of a service by node.
 func (s *Services) Instances(ctx context.Context, name string) (map[string]Service, error) {
-	got, err := s.store.Client.Get(ctx, s.key(name, ""), clientv3.WithPrefix())
+	got, err := s.store.Client.Get(ctx, s.prefix(), clientv3.WithPrefix())
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]Service{}
 	for _, kv := range got.Kvs {
+		k, err := s.store.Key(kv)
+		if err != nil || k.Service != name {
+			continue
+		}
 		if one, err := Read[Service](s.store, kv); err == nil {
-			k, _ := s.store.Key(kv)
 			out[k.Node] = one
 		}
 	}

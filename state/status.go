@@ -98,6 +98,12 @@ func (s *Statuses) provisionOp(node string, at time.Time) clientv3.Op {
 	return clientv3.OpTxn(unsaid, []clientv3.Op{Put(s.key(Provisioned, Success, node), st)}, nil)
 }
 
+// LostOp says of a node that does not answer that its slot was taken back: another node says so, beside what the node
+// says of itself, and it holds until the node says something newer.
+func (s *Statuses) LostOp(node string, st Status) clientv3.Op { return Put(s.lostKey(node), st) }
+
+func (s *Statuses) lostKey(node string) string { return s.store.key("lost", node) }
+
 // LinkLog says where the log of a run is, in all that the run says of its node.
 func (s *Statuses) LinkLog(ctx context.Context, node, run, log string) error {
 	var reads []clientv3.Op

@@ -66,6 +66,7 @@ type Store struct {
 	monotonic monotonic
 	bad       badRecords
 	known     known
+	role      []Range // what the host that uses it may write; nil: people use it
 
 	scratch     string               // a directory that Close removes; "" is none
 	maintenance pb.MaintenanceClient // nil: nobody asks for the length of the raft log
@@ -100,6 +101,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		endpoints = []string{s.embedded.endpoint}
 	}
 	s.endpoints, s.access = endpoints, c.access()
+	if c.Node != "" {
+		s.role = writable(c.Fleet, c.Node)
+	}
 	config, err := c.client(endpoints)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

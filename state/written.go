@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -19,7 +20,18 @@ func (e *UnwritableError) Error() string {
 	return fmt.Sprintf("%s is not written to the fleet's record: %s", e.Key, e.Why)
 }
 
-// writes is an interceptor for the operations of a client: what could not be read back is refused where it comes from.
+// OthersError says that a host did not write a record because it is for others to write, whatever etcd would have allowed.
+type OthersError struct {
+	Key string
+	By  string // who writes such records
+}
+
+func (e *OthersError) Error() string {
+	return fmt.Sprintf("a host does not write %s: it is for %s", e.Key, e.By)
+}
+
+// writes is an interceptor for the operations of a client: what could not be read back, and what a host may not write,
+// is refused where it comes from.
 func (s *Store) writes(
 	ctx context.Context,
 	method string,
@@ -32,6 +44,8 @@ func (s *Store) writes(
 	switch r := req.(type) {
 	case *pb.PutRequest:
 		err = s.written(r)
+	case *pb.DeleteRangeRequest:
+		err = s.deleted(r)
 	case *pb.TxnRequest:
 		err = s.writtenBy(r)
 	}
@@ -48,6 +62,8 @@ func (s *Store) writtenBy(r *pb.TxnRequest) error {
 			var err error
 			if put := op.GetRequestPut(); put != nil {
 				err = s.written(put)
+			} else if gone := op.GetRequestDeleteRange(); gone != nil {
+				err = s.deleted(gone)
 			} else if txn := op.GetRequestTxn(); txn != nil {
 				err = s.writtenBy(txn)
 			}
@@ -61,6 +77,9 @@ func (s *Store) writtenBy(r *pb.TxnRequest) error {
 
 // written checks one record.
 func (s *Store) written(r *pb.PutRequest) error {
+	if err := s.mayWrite(Range{From: string(r.Key)}); err != nil {
+		return err
+	}
 	if !strings.HasPrefix(string(r.Key), s.prefix) { // names in DNS
 		return nil
 	}
@@ -76,4 +95,21 @@ func (s *Store) written(r *pb.PutRequest) error {
 		return &UnwritableError{bad.Key, bad.Why}
 	}
 	return nil
+}
+
+func (s *Store) deleted(r *pb.DeleteRangeRequest) error {
+	return s.mayWrite(Range{string(r.Key), string(r.RangeEnd)})
+}
+
+// mayWrite holds what a host writes against its role. Of what people write etcd itself knows whether they may.
+func (s *Store) mayWrite(keys Range) error {
+	within := func(r Range) bool { return r.covers(keys) }
+	if s.role == nil || slices.ContainsFunc(s.role, within) {
+		return nil
+	}
+	by := itsNode
+	if k, err := parseKey(s.prefix, keys.From); err == nil {
+		by = k.kind.by
+	}
+	return &OthersError{shownKey(strings.TrimPrefix(keys.From, s.prefix)), by.String()}
 }

@@ -21,8 +21,8 @@ func plantedKeys(version string) []string {
 	hash := state.StepHash("x")
 	keys := []string{
 		"current_version", "node/db1", "node/web1", "alive/db1", "status/rollout/failed/db1", "status/configured/failed/web1", "status/x", "config_state/enable/global",
-		"config_state/enable/host/web1", "config_state/enable/role/web", "config_state/pause", "service/db/db1", "facts/db1", "history/0000000000", "store_accepted", "skipped", "doubting/web1", "claimed/web1",
-		"slot/web/0", "slot/web/x", "total/0", "semaphore/" + hash + "/0", "command/c1/given", "command/c1/result/web1", "command_pending/c1", "command_output/c1/web1", "decommissioned/db2",
+		"config_state/enable/host/web1", "config_state/enable/role/web", "config_state/pause", "service/db1/db", "facts/db1", "history/0000000000", "store_accepted", "skipped", "doubting/web1", "claimed/web1",
+		"slot/web/0", "slot/web/x", "total/0", "semaphore/" + hash + "/0", "command_given/c1", "command_result/c1/web1", "command_pending/c1", "command_output/c1/web1", "decommissioned/db2",
 		"settled/" + version + "/" + hash,
 	}
 	for _, rest := range []string{"gate/web", "gate/*", "roster/web", "part/roster/web/0", "queue/web/x", "away/web", "soak/web"} {

@@ -163,7 +163,7 @@ func (s *storm) fact(era int, e *clientv3.Event) {
 		var c state.Claim
 		s.decode(e, &c)
 		say("idle", c.Node, map[bool]string{true: "on", false: "off"}[c.Idle && len(c.Groups) == 0])
-	case key[0] == "command" && key[2] == "given" && put:
+	case key[0] == "command_given" && put:
 		var c state.Command
 		s.decode(e, &c)
 		var stages []string

@@ -18,6 +18,7 @@ const module = "github.com/pullet/pullet"
 // mayImport is the table of CONTRIBUTING.md: what each package may know of ours.
 var mayImport = map[string][]string{
 	"":             {},
+	"authority":    {"safetext"},
 	"gitremote":    {},
 	"puller":       {"safetext", "gitremote", "trust"},
 	"trust":        {},

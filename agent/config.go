@@ -7,10 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/datastore"
 	"github.com/pullet/pullet/gitremote"
 	"github.com/pullet/pullet/ownfile"
 	"github.com/pullet/pullet/puller"
@@ -30,6 +32,8 @@ type Config struct {
 	Paths        Paths           `yaml:"paths"`        // where things are kept
 	Secrets      Secrets         `yaml:"secrets"`      // with which keys encrypted files of the repository are opened
 
+	Datastore datastore.Config `yaml:"datastore"` // of the fleet, where this host keeps it
+
 	Root string `yaml:"-"` // below which everything is applied; default /
 	file string // that was read
 }
@@ -48,6 +52,8 @@ type Etcd struct {
 	Endpoints    render.Strings `yaml:"endpoints"`    // URLs of its members
 	Dir          string         `yaml:"dir"`          // of the embedded member; default: etcd in the state directory
 	TLS          state.TLS      `yaml:"tls"`          // for https endpoints
+	Operator     state.TLS      `yaml:"operator"`     // in place of TLS, for commands that people type
+	Renew        bool           `yaml:"renew"`        // certificates of TLS and Operator: pullet join wrote them
 	Username     string         `yaml:"username"`     // of a user of etcd
 	PasswordFile string         `yaml:"passwordFile"` // that holds the user's password
 
@@ -228,7 +234,13 @@ func (c *Config) complete() error {
 	if err := c.Agent.Logs.check(); err != nil {
 		errs = append(errs, fmt.Errorf("%s: %w", c.file, err))
 	}
-	for _, err := range append(c.checkEndpoints(), c.checkCleartext()...) {
+	if c.Datastore.Dir == "" {
+		c.Datastore.Dir = datastore.DefaultDir
+	}
+	for _, err := range slices.Concat(c.checkEndpoints(), c.checkCleartext(), []error{c.Datastore.Check()}) {
+		if err == nil {
+			continue
+		}
 		errs = append(errs, fmt.Errorf("%s: %w", c.file, err))
 	}
 	if len(c.Repositories) == 0 {
@@ -258,14 +270,23 @@ func (c Config) store() state.Config {
 	}
 }
 
-// OpenStore opens the fleet's record as the configuration says.
+// OpenStore opens the fleet's record as the configuration says, for people: with the certificate of an operator where
+// there is one.
 func (c Config) OpenStore(ctx context.Context) (*state.Store, error) {
-	return state.Open(ctx, c.store())
+	return state.Open(ctx, c.forPeople())
+}
+
+func (c Config) forPeople() state.Config {
+	out := c.store()
+	if c.Etcd.Operator != (state.TLS{}) {
+		out.TLS = c.Etcd.Operator
+	}
+	return out
 }
 
 // ReadStore is OpenStore for who only reads: it makes no record on a host that has none.
 func (c Config) ReadStore(ctx context.Context) (*state.Store, error) {
-	return state.OpenToRead(ctx, c.store())
+	return state.OpenToRead(ctx, c.forPeople())
 }
 
 // NoStore reports that the fleet's record is this host's own, and that no pull made it yet.

@@ -90,6 +90,12 @@ var kinds = []kind{
 	{"run/ROLLOUT/HASH/result/NODE", nodes, examines[StepResult], "the result is unknown", settleClear},
 	{"run/ROLLOUT/HASH/fresh/NODE", nodes, nil, "", ""},
 	{"settled/ROLLOUT/HASH", nodes, examines[Settlement], "nobody said what became of the step", settleClear},
+	{"authority", keeper, examines[Authority], "hosts keep the authority that they believe", "no action needed"},
+	{"identity/NODE", keeper, examines[Identity], "it gets no further certificate", "pullet fleet invite NAME"},
+	{"request/NODE", itsNode, examines[Request], "", ""},
+	{"invitation/WORD", operators, examines[Invitation], "nobody joins with it", "pullet fleet invite NAME"},
+	{"revoking/NODE", operators, nil, "", ""},
+	{"revoked/WORD", keeper, examines[Revoked], "", ""},
 	{"blob/DIGEST/CHUNK", nodes, nil, "", ""}, // its content is held against the digest
 }
 

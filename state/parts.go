@@ -31,6 +31,8 @@ type (
 	Switches part
 	// Bells wake who waits.
 	Bells part
+	// Identities are who may connect to the fleet's own datastore, with which certificate.
+	Identities part
 	// Views are the fleet's record as people and templates see it.
 	Views part
 )
@@ -42,6 +44,6 @@ func (s *Store) divide() *Store {
 	s.Doubts, s.Versions, s.Rollouts = (*Doubts)(all), (*Versions)(all), (*Rollouts)(all)
 	s.Rosters, s.Steps, s.Results = (*Rosters)(all), (*Steps)(all), (*Results)(all)
 	s.Services, s.Commands, s.Switches = (*Services)(all), (*Commands)(all), (*Switches)(all)
-	s.Bells, s.Views = (*Bells)(all), (*Views)(all)
+	s.Bells, s.Views, s.Identities = (*Bells)(all), (*Views)(all), (*Identities)(all)
 	return s
 }

@@ -21,16 +21,16 @@ import (
 	"go.uber.org/zap"
 )
 
-// authority signs certificates for tests, and is one itself.
-type authority struct {
+// testAuthority signs certificates for tests, and is one itself.
+type issuer struct {
 	t    *testing.T
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 	file string
 }
 
-func newAuthority(t *testing.T, dir, name string) *authority {
-	a := &authority{t: t}
+func newAuthority(t *testing.T, dir, name string) *issuer {
+	a := &issuer{t: t}
 	a.key, _ = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	a.cert = &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	a.file, _ = a.write(dir, name, a.cert, a.key)
@@ -38,7 +38,7 @@ func newAuthority(t *testing.T, dir, name string) *authority {
 }
 
 // sign makes a certificate for this machine that is good for a time from now on.
-func (a *authority) sign(dir, name string, lasts time.Duration) (cert, key string) {
+func (a *issuer) sign(dir, name string, lasts time.Duration) (cert, key string) {
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(a.t, err)
 	return a.write(dir, name, &x509.Certificate{
@@ -47,7 +47,7 @@ func (a *authority) sign(dir, name string, lasts time.Duration) (cert, key strin
 	}, own)
 }
 
-func (a *authority) write(dir, name string, c *x509.Certificate, own *ecdsa.PrivateKey) (cert, key string) {
+func (a *issuer) write(dir, name string, c *x509.Certificate, own *ecdsa.PrivateKey) (cert, key string) {
 	a.t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, c, a.cert, &own.PublicKey, a.key)
 	must(a.t, err)
@@ -59,7 +59,7 @@ func (a *authority) write(dir, name string, c *x509.Certificate, own *ecdsa.Priv
 }
 
 // serveTLS runs an etcd that shows a certificate and asks for one of an authority; it returns its URL.
-func serveTLS(t *testing.T, ca *authority, cert, key string) string {
+func serveTLS(t *testing.T, ca *issuer, cert, key string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

@@ -52,9 +52,12 @@ const (
 // dns are the keys that CoreDNS reads: they name services, so that no key in them says whose it is.
 var dns = prefixed(dnsPath + "/")
 
+// OwnRole is the name of the role that somebody has alone.
+func OwnRole(name string) string { return "own-" + name }
+
 // NodeRoles are what a node may do: what all may, and what it alone may.
 func NodeRoles(fleet, node string) []Role {
-	return []Role{sharedRole(fleet), {Name: "node-" + node, Write: ranges(fleet, node, itsNode)}}
+	return []Role{NodesRole(fleet), {Name: OwnRole(node), Write: ranges(fleet, node, itsNode)}}
 }
 
 // writable is all that a node may write.
@@ -65,7 +68,8 @@ func writable(fleet, node string) (out []Range) {
 	return out
 }
 
-func sharedRole(fleet string) Role {
+// NodesRole is what all nodes may do.
+func NodesRole(fleet string) Role {
 	return Role{nodesRole, all(fleet), append(ranges(fleet, "", nodes), dns)}
 }
 
@@ -80,6 +84,11 @@ func OperatorRole(fleet string) Role {
 
 // ViewerRole is what people may do who only look.
 func ViewerRole(fleet string) Role { return Role{Name: viewerRole, Read: all(fleet)} }
+
+// ViewerRoles are what one of them may do: each may ask for its next certificate.
+func ViewerRoles(fleet, name string) []Role {
+	return []Role{ViewerRole(fleet), {Name: OwnRole(name), Write: []Range{{From: "/pullet/" + fleet + "/request/" + name}}}}
+}
 
 func all(fleet string) []Range { return []Range{prefixed("/pullet/" + fleet + "/"), dns} }
 

@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/datastore"
+	"github.com/pullet/pullet/state"
+)
+
+// datastoreFile says on the host that keeps it where the datastore is.
+const datastoreFile = "conf.d/datastore.yaml"
+
+// CreatedFleet is a fleet whose datastore was made.
+type CreatedFleet struct {
+	Authority   string // the file with the authority's key
+	Fingerprint string // of the authority
+}
+
+// CreateFleet makes the fleet's datastore on this host, whose configuration it writes, with certificates for the host
+// and for an operator. What this host had on record for itself goes on there. When it was killed, it is done again from
+// the start.
+func (c Config) CreateFleet(
+	ctx context.Context, d datastore.Config, operator string, now time.Time,
+) (made CreatedFleet, err error) {
+	if !c.Datastore.Set() && len(c.Etcd.Endpoints) > 0 {
+		return made, fmt.Errorf("%s: etcd.endpoints is set: the fleet of this host has an etcd already", c.file)
+	}
+	n, err := datastore.Create(d, c.Fleet, now)
+	if err != nil {
+		return made, err
+	}
+	for _, i := range []authority.Invitation{
+		{Name: c.Node.Name, Kind: authority.Node, By: operator}, {Name: operator, Kind: authority.Operator, By: operator},
+	} {
+		if err := c.joinsOwn(n, state.Invitation{Invitation: i, Labels: c.Node.Labels}); err != nil {
+			return made, err
+		}
+	}
+	text, err := yaml.Marshal(map[string]any{"datastore": filled(map[string]any{"dir": d.Dir, "client": d.Client, "door": d.Door})})
+	if err != nil {
+		return made, err
+	}
+	j := &Joining{File: c.file}
+	if err := j.write(datastoreFile, append([]byte("# Written by pullet fleet create.\n"), text...)); err != nil {
+		return made, err
+	}
+	if _, err := os.Stat(n.MemberDir()); errors.Is(err, fs.ErrNotExist) { // else it was handed over before a kill
+		c.Etcd.Endpoints = nil
+		if err := c.store().HandOver(ctx, n.MemberDir()); err != nil {
+			return made, err
+		}
+	} else if err != nil {
+		return made, err
+	}
+	return CreatedFleet{n.AuthorityFile(), n.Fingerprint()}, n.Finish()
+}
+
+// joinsOwn gives somebody of this host a certificate, without a door.
+func (c Config) joinsOwn(n *datastore.New, i state.Invitation) error {
+	j, err := Join(c.file, c.Root, true)
+	if err != nil {
+		return err
+	}
+	a, err := n.Admit(i, j.Request)
+	if err != nil {
+		return err
+	}
+	if err := c.Invited(i, &a); err != nil {
+		return err
+	}
+	if i.Kind == authority.Node { // this host has its repositories and their files
+		a.Files = nil
+		if a.Configuration, err = withoutRepositories(a.Configuration); err != nil {
+			return err
+		}
+	}
+	return j.Place(a)
+}
+
+func withoutRepositories(text string) (string, error) {
+	var c map[string]any
+	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
+		return "", err
+	}
+	delete(c, "repositories")
+	out, err := yaml.Marshal(c)
+	return string(out), err
+}

@@ -1,0 +1,108 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/durable"
+)
+
+// Joining is how a host becomes one of a fleet: it has a key, asks for its certificate, and places the answer.
+type Joining struct {
+	File string // the configuration
+	Root string // in which the machine's id is read
+
+	key     []byte
+	Request []byte // for a certificate, in PEM
+}
+
+// Join begins to join a fleet. A host that is in one is refused, unless it is to join again.
+func Join(file, root string, again bool) (*Joining, error) {
+	j := &Joining{File: file, Root: root}
+	if _, err := os.Stat(j.path(JoinedFile)); err == nil && !again {
+		return nil, fmt.Errorf("%s is there: this host is in a fleet already; --again has it join anew", j.path(JoinedFile))
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var err error
+	j.key, j.Request, err = authority.Request()
+	return j, err
+}
+
+// JoinOperator begins to get the certificate of an operator, for a host that may be in a fleet.
+func JoinOperator(file string) (*Joining, error) { return Join(file, "/", true) }
+
+func (j *Joining) path(name string) string { return filepath.Join(filepath.Dir(j.File), name) }
+
+// Place writes what came: the files, and last the configuration that names them. Somebody who is no host has its
+// certificate beside that of the host, where the host is in a fleet.
+func (j *Joining) Place(a authority.Answer) error {
+	c, err := authority.Inspect([]byte(a.Certificate))
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(j.path(JoinedFile)); err == nil && c.Kind != authority.Node {
+		return j.placeBeside(a)
+	}
+	for name, text := range a.Files {
+		if err := j.write(filepath.Join(joinedDir, name), text); err != nil {
+			return err
+		}
+	}
+	text, err := j.configuration(a)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		j.write(Bundle, []byte(a.Bundle)), j.write(Credentials, append(j.key, a.Certificate...)), j.begin(),
+		j.write(JoinedFile, text),
+	)
+}
+
+// placeBeside places the certificate of an operator on a host of the fleet.
+func (j *Joining) placeBeside(a authority.Answer) error {
+	text := "# Written by pullet join: commands that people type here have the rights of an operator.\n" +
+		"etcd: {operator: {ca: " + Bundle + ", cert: " + OperatorCredentials + ", key: " + OperatorCredentials + "}}\n"
+	return errors.Join(
+		j.write(OperatorCredentials, append(j.key, a.Certificate...)), j.write(OperatorFile, []byte(text)),
+	)
+}
+
+// begin makes a configuration where there is none.
+func (j *Joining) begin() error {
+	if _, err := os.Stat(j.File); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return durable.Replace(j.File, []byte("# The configuration of this host: see docs/node.md. "+JoinedFile+" is over it.\n"))
+}
+
+// configuration is that of the answer, for this machine alone. Who is not root keeps the state beside it.
+func (j *Joining) configuration(a authority.Answer) ([]byte, error) {
+	var c map[string]any
+	if err := yaml.Unmarshal([]byte(a.Configuration), &c); err != nil {
+		return nil, fmt.Errorf("the configuration in the answer: %w", err)
+	}
+	if node, ok := c["node"].(map[string]any); ok {
+		if id := machineID(j.Root); id != "" {
+			node["machineId"] = id
+		}
+	} else if os.Geteuid() != 0 {
+		c["paths"] = map[string]any{"state": "state", "hostVars": "vars.d"}
+	}
+	text, err := yaml.Marshal(c)
+	return append([]byte("# Written by pullet join.\n"), text...), err
+}
+
+// write writes a file beside the configuration.
+func (j *Joining) write(name string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(j.path(name)), 0o755); err != nil {
+		return err
+	}
+	return durable.Replace(j.path(name), text)
+}

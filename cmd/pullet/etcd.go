@@ -1,0 +1,32 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pullet/pullet/datastore"
+)
+
+func etcdCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "etcd", GroupID: "node", Args: noArgs,
+		Short: "Serve the fleet's datastore on this host",
+		Long: "Etcd serves the datastore that pullet fleet create made: the etcd, and the door at which hosts with an\n" +
+			"invitation join. It also renews certificates, and shuts out who was revoked. It runs as a unit of its\n" +
+			"own, pullet-etcd.service, so that what happens to the agent does not happen to the datastore.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.readConfig()
+			if err != nil {
+				return err
+			}
+			if !c.Datastore.Set() {
+				return errors.New("this host keeps no datastore: pullet fleet create makes one")
+			}
+			a.verbose = max(a.verbose, 1)
+			return datastore.Run(cmd.Context(), datastore.Options{
+				Config: c.Datastore, Fleet: c.Fleet, Log: a.logger(), Invited: c.Invited,
+			})
+		},
+	}
+}

@@ -1,0 +1,61 @@
+package datastore
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pullet/pullet/state"
+)
+
+// todo is what the keeper does next, by name.
+type todo struct {
+	revoke      []string // who loses all certificates
+	grant       []string // whom etcd does not know yet
+	drop        []string // users of etcd whom nobody invited
+	issue       []string // who gets the next certificate
+	invitations []string // that ended
+	revoked     []string // certificates that would have ended by themselves
+}
+
+// decide says what the keeper does, from what is on record and the users of etcd.
+func decide(c state.Credentials, users []string, now time.Time) (t todo) {
+	for _, name := range slices.Sorted(maps.Keys(c.Identities)) {
+		switch {
+		case c.Revoking[name] || c.Gone[name]:
+			t.revoke = append(t.revoke, name)
+			continue
+		case !slices.Contains(users, name):
+			t.grant = append(t.grant, name)
+		}
+		if _, asks := c.Requests[name]; asks {
+			t.issue = append(t.issue, name)
+		}
+	}
+	for _, name := range slices.Sorted(slices.Values(users)) {
+		if _, invited := c.Identities[name]; !invited {
+			t.drop = append(t.drop, name)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.Invitations)) {
+		if now.After(c.Invitations[id].Until) {
+			t.invitations = append(t.invitations, id)
+		}
+	}
+	for _, number := range slices.Sorted(maps.Keys(c.Revoked)) {
+		if now.After(c.Revoked[number].Until) {
+			t.revoked = append(t.revoked, number)
+		}
+	}
+	return t
+}
+
+// revokes reports that certificates of somebody count no more that would not have ended by themselves.
+func revokes(c state.Credentials, name string) bool {
+	for _, r := range c.Revoked {
+		if r.Name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,148 @@
+package datastore
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/state"
+)
+
+// closeTime is how long a door has to answer who stands in it.
+const closeTime = 5 * time.Second
+
+// serveDoors opens the door for root of this host, and where one is wanted the one on the network.
+func (k *keeper) serveDoors(ctx context.Context) (closed func(), err error) {
+	handler := authority.Handler(k.admit, func(err error) { k.Log.WithError(err).Warn("somebody could not join") })
+	if err := os.Remove(k.DoorSocket()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	inside, err := net.Listen("unix", k.DoorSocket()) // its directory is root's alone
+	if err != nil {
+		return nil, fmt.Errorf("the door of this host: %w", err)
+	}
+	doors := []*http.Server{k.serve(ctx, inside, handler)}
+	if k.Door != "" {
+		outside, err := tls.Listen("tcp", listening(k.Door), &tls.Config{
+			MinVersion: tls.VersionTLS13, GetCertificate: k.serverCertificate,
+		})
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("datastore.door: %w", err), doors[0].Close())
+		}
+		doors = append(doors, k.serve(ctx, outside, handler))
+	}
+	return func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+		defer cancel()
+		for _, d := range doors {
+			_ = d.Shutdown(ctx) // who asks gets no answer then, and asks again
+		}
+	}, nil
+}
+
+// serve serves one door.
+func (k *keeper) serve(ctx context.Context, at net.Listener, handler http.Handler) *http.Server {
+	door := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    log.New(io.Discard, "", 0), // strangers would fill the log
+	}
+	go func() {
+		if err := door.Serve(at); !errors.Is(err, http.ErrServerClosed) {
+			k.Log.WithError(err).Error("the door is closed")
+		}
+	}()
+	return door
+}
+
+// serverCertificate reads the credentials at each connection: they are renewed while the door is open.
+func (k *keeper) serverCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(k.file(serverFile), k.file(serverFile))
+	return &pair, err
+}
+
+// admit gives somebody with an invitation a certificate. The token is used when that is sure to work.
+func (k *keeper) admit(ctx context.Context, asked authority.Asked) (authority.Answer, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	i, err := k.invitation(ctx, asked.Token, now)
+	if err != nil {
+		return authority.Answer{}, err
+	}
+	c, err := k.store.Identities.All(ctx)
+	if err != nil {
+		return authority.Answer{}, err
+	}
+	have, known := c.Identities[i.Name]
+	if known && have.Kind != i.Kind {
+		return authority.Answer{}, &authority.Refusal{Reason: fmt.Sprintf("%s is the name of %s already", i.Name, have.Kind)}
+	}
+	next, err := k.keys.certificate(i.Name, state.Identity{Kind: i.Kind, By: i.By}, asked.Request, now)
+	if err != nil {
+		return authority.Answer{}, err
+	}
+	a := k.keys.answer(i.Name, next)
+	if err := k.Invited(i, &a); err != nil {
+		return authority.Answer{}, err
+	}
+	if used, err := k.store.Identities.Use(ctx, i.ID); err != nil || !used {
+		return authority.Answer{}, errors.Join(err, noInvitation(err))
+	}
+	k.Log.WithField("name", i.Name).Info("joined")
+	return a, k.enter(ctx, i.Name, next, c, now)
+}
+
+// invitation is the one that a token opens.
+func (k *keeper) invitation(ctx context.Context, token string, now time.Time) (state.Invitation, error) {
+	id, err := authority.TokenID(token)
+	if err != nil {
+		return state.Invitation{}, err
+	}
+	i, found, err := k.store.Identities.Invited(ctx, id)
+	if err == nil && !found {
+		err = noInvitation(nil)
+	}
+	if err == nil {
+		err = i.Opens(token, now)
+	}
+	return i, err
+}
+
+// noInvitation refuses a token that nobody knows, unless there is another error.
+func noInvitation(err error) error {
+	if err != nil {
+		return err
+	}
+	return &authority.Refusal{
+		Reason: "the token was used, or its invitation ended, or it is of another fleet: pullet fleet invite NAME makes another one",
+	}
+}
+
+// enter lets somebody in, and strikes the certificates that the name had before. Where an operator revoked them, all
+// connections are cut first: one that was opened with them would count again with the name.
+func (k *keeper) enter(ctx context.Context, name string, i state.Identity, c state.Credentials, now time.Time) error {
+	if before := c.Identities[name].Serials; len(before) > 0 {
+		if err := k.store.Identities.Strike(ctx, name, before, false); err != nil {
+			return err
+		}
+	}
+	if revokes(c, name) {
+		if err := k.reopen(ctx); err != nil {
+			return err
+		}
+	}
+	if err := k.store.Identities.Record(ctx, name, i); err != nil {
+		return err
+	}
+	return k.users.grant(ctx, name, i.Kind)
+}

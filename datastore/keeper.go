@@ -1,0 +1,249 @@
+package datastore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/durable"
+	"github.com/pullet/pullet/state"
+)
+
+// Options are what a datastore needs beside its own files.
+type Options struct {
+	Config
+	Fleet string
+	Log   *logrus.Entry
+
+	// Invited completes the answer for somebody who joins: the configuration and its files.
+	Invited func(i state.Invitation, a *authority.Answer) error
+}
+
+// keeper manages who may connect. One thing is done at a time.
+type keeper struct {
+	Options
+	mu     sync.Mutex
+	keys   *keys
+	member *member
+	store  *state.Store
+	users  users
+	broken error // nothing is open any more
+}
+
+// lookEvery is how often the keeper looks although it saw no change.
+const lookEvery = 30 * time.Second
+
+// Run serves the datastore until ctx ends, or etcd does.
+func Run(ctx context.Context, o Options) (err error) {
+	k := &keeper{Options: o}
+	if k.keys, err = readKeys(o.Config, o.Fleet); err != nil {
+		return err
+	}
+	if err := k.open(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer func() {
+		cancel(nil)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.broken == nil {
+			err = errors.Join(err, k.close())
+		}
+	}()
+	closed, err := k.serveDoors(ctx)
+	if err != nil {
+		return err
+	}
+	defer closed()
+	o.Log.WithField("endpoint", o.Endpoint()).Info("the datastore serves")
+	return k.loop(ctx)
+}
+
+// loop does what there is to do until ctx ends, or etcd does.
+func (k *keeper) loop(ctx context.Context) error {
+	for {
+		revision, err := k.round(ctx)
+		if err != nil && ctx.Err() == nil {
+			k.Log.WithError(err).Warn("users and certificates: tried again in a moment")
+		}
+		member, store, err := k.serving()
+		if err != nil {
+			return err
+		}
+		changed := make(chan struct{})
+		go func() {
+			defer close(changed)
+			store.Identities.Await(ctx, revision, lookEvery)
+		}()
+		select {
+		case <-changed:
+		case err := <-member.failed():
+			if now, _, _ := k.serving(); now == member {
+				return fmt.Errorf("etcd ended: %w", err)
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// serving is what serves now: reopen puts others in their place.
+func (k *keeper) serving() (*member, *state.Store, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.member, k.store, k.broken
+}
+
+// open starts the member and opens the record as the keeper.
+func (k *keeper) open(ctx context.Context) error {
+	member, err := startMember(ctx, k.Config)
+	if err != nil {
+		return err
+	}
+	k.member = member
+	if err := k.connect(ctx); err != nil {
+		k.member.stop()
+		return err
+	}
+	err = k.users.begin(ctx)
+	if err == nil {
+		err = k.recordFirst(ctx)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("the users of etcd: %w", err), k.close())
+	}
+	return nil
+}
+
+// recordFirst records who got a certificate before there was a record.
+func (k *keeper) recordFirst(ctx context.Context) error {
+	var first map[string]state.Identity
+	err := durable.ReadJSON(k.file(firstFile), &first)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for name, i := range first {
+		if err == nil {
+			err = k.store.Identities.Record(ctx, name, i)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return os.Remove(k.file(firstFile))
+}
+
+func (k *keeper) connect(ctx context.Context) error {
+	store, err := k.member.connect(ctx, k.Fleet)
+	if err == nil {
+		k.store, k.users = store, users{store.Client, k.Fleet}
+	}
+	return err
+}
+
+func (k *keeper) close() error {
+	err := k.store.Close()
+	k.member.stop()
+	return err
+}
+
+// reopen cuts all connections: who connects again is asked for a certificate again.
+func (k *keeper) reopen(ctx context.Context) error {
+	k.broken = k.close()
+	if k.broken == nil {
+		k.broken = k.open(ctx)
+	}
+	return k.broken
+}
+
+// round does what there is to do. It returns the revision that it knows.
+func (k *keeper) round(ctx context.Context) (int64, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	c, err := k.store.Identities.All(ctx)
+	if err != nil {
+		return 0, err
+	}
+	names, err := k.users.list(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return c.Revision, errors.Join(k.renew(ctx, now), k.do(ctx, decide(c, names, now), c, now), k.publish(ctx))
+}
+
+// do does it, who loses first.
+func (k *keeper) do(ctx context.Context, t todo, c state.Credentials, now time.Time) error {
+	var errs []error
+	numbers := slices.Collect(maps.Keys(c.Revoked))
+	for _, name := range t.revoke {
+		for _, one := range c.Identities[name].Serials {
+			numbers = append(numbers, one.Number)
+		}
+	}
+	errs = append(errs, k.keys.revoke(without(numbers, t.revoked), now))
+	for _, name := range slices.Concat(t.revoke, t.drop) {
+		errs = append(errs, k.users.drop(ctx, name))
+	}
+	for _, name := range t.revoke {
+		k.Log.WithField("name", name).Info("revoked")
+		errs = append(errs, k.store.Identities.Strike(ctx, name, c.Identities[name].Serials, true))
+	}
+	for _, name := range t.grant {
+		errs = append(errs, k.users.grant(ctx, name, c.Identities[name].Kind))
+	}
+	for _, name := range t.issue {
+		errs = append(errs, k.issue(ctx, name, c.Identities[name], c.Requests[name], now))
+	}
+	return errors.Join(append(errs, k.store.Identities.Forget(ctx, t.invitations, t.revoked))...)
+}
+
+// issue gives somebody the next certificate. A request that cannot be read is answered by none.
+func (k *keeper) issue(ctx context.Context, name string, have state.Identity, r state.Request, now time.Time) error {
+	next, err := k.keys.certificate(name, have, r.CSR, now)
+	if refusal, bad := errors.AsType[*authority.Refusal](err); bad {
+		k.Log.WithField("name", name).WithError(refusal).Warn("no certificate")
+		return k.store.Identities.Record(ctx, name, have)
+	}
+	if err != nil {
+		return err
+	}
+	k.Log.WithField("name", name).Info("certificate renewed")
+	return k.store.Identities.Record(ctx, name, next)
+}
+
+// renew renews the credentials of the datastore itself. etcd reads the server's at each connection; the keeper connects
+// with its own anew.
+func (k *keeper) renew(ctx context.Context, now time.Time) error {
+	due, err := k.keys.due(now)
+	if err != nil || !due {
+		return err
+	}
+	if err := k.keys.write(now); err != nil {
+		return err
+	}
+	before := k.store
+	if err := k.connect(ctx); err != nil {
+		return err
+	}
+	return before.Close()
+}
+
+// publish tells hosts what to believe.
+func (k *keeper) publish(ctx context.Context) error {
+	return k.store.Identities.Publish(ctx, state.Authority{Bundle: string(k.keys.authority.Bundle()), Door: k.Door})
+}
+
+func without(all, some []string) []string {
+	return slices.DeleteFunc(all, func(one string) bool { return slices.Contains(some, one) })
+}

@@ -1,0 +1,139 @@
+package datastore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/durable"
+	"github.com/pullet/pullet/ownfile"
+	"github.com/pullet/pullet/state"
+)
+
+// keys are the authority, and the credentials that the datastore itself has.
+type keys struct {
+	Config
+	fleet     string
+	authority *authority.Authority
+	revoked   []string // serial numbers in the list of those that count no more; nil: not known
+}
+
+// readKeys reads the authority of a datastore.
+func readKeys(c Config, fleet string) (*keys, error) {
+	text, err := ownfile.Read(c.file(authorityFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no datastore in %s: pullet fleet create makes one", c.Dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a, err := authority.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.file(authorityFile), err)
+	}
+	return &keys{Config: c, fleet: fleet, authority: a}, nil
+}
+
+// write writes what hosts and the server believe, and new credentials of the server and of the keeper.
+func (k *keys) write(now time.Time) error {
+	if err := durable.Replace(k.file(bundleFile), k.authority.Bundle()); err != nil {
+		return err
+	}
+	for file, who := range map[string]authority.Subject{
+		serverFile: {Fleet: k.fleet, Name: "datastore", Kind: authority.Server},
+		keeperFile: {Fleet: k.fleet, Name: "root", Kind: authority.Keeper},
+	} {
+		if err := k.credentials(file, who, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// credentials makes a key and its certificate, in one file.
+func (k *keys) credentials(file string, who authority.Subject, now time.Time) error {
+	key, csr, err := authority.Request()
+	if err != nil {
+		return err
+	}
+	var hosts []string
+	if who.Kind == authority.Server {
+		hosts = k.hosts()
+	}
+	chain, err := k.authority.Issue(csr, who, hosts, authority.DefaultLife, now)
+	if err != nil {
+		return err
+	}
+	return durable.Replace(k.file(file), append(key, chain...))
+}
+
+// certificate is somebody with a further certificate, for the key of a request.
+func (k *keys) certificate(name string, i state.Identity, csr string, now time.Time) (state.Identity, error) {
+	who := authority.Subject{Fleet: k.fleet, Name: name, Kind: i.Kind}
+	chain, err := k.authority.Issue([]byte(csr), who, nil, authority.DefaultLife, now)
+	if err != nil {
+		return i, err
+	}
+	c, err := authority.Inspect(chain)
+	if err != nil {
+		return i, err
+	}
+	i.Certificate, i.At = string(chain), now.UTC()
+	i.Serials = slices.DeleteFunc(slices.Clone(i.Serials), func(s state.Serial) bool { return now.After(s.Until) })
+	i.Serials = append(i.Serials, state.Serial{Number: c.Serial, Until: c.NotAfter})
+	return i, nil
+}
+
+// answer is what somebody gets with a certificate.
+func (k *keys) answer(name string, i state.Identity) authority.Answer {
+	return authority.Answer{
+		Name: name, Certificate: i.Certificate, Bundle: string(k.authority.Bundle()),
+		Endpoints: []string{k.Endpoint()}, Fleet: k.fleet,
+	}
+}
+
+// due reports that credentials have to be renewed. While the authority is rotated they stay as long as they can: hosts
+// that did not learn the new authority yet do not believe what it signed.
+func (k *keys) due(now time.Time) (bool, error) {
+	for _, file := range []string{serverFile, keeperFile} {
+		text, err := os.ReadFile(k.file(file))
+		if err != nil {
+			return false, err
+		}
+		c, err := authority.Inspect(text)
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", k.file(file), err)
+		}
+		at := c.RenewAt()
+		if k.authority.Rotating() {
+			at = c.NotAfter.Add(-lastDays)
+		}
+		if !now.Before(at) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// lastDays are how long before their end credentials are renewed whatever else is under way.
+const lastDays = 10 * 24 * time.Hour
+
+// revoke writes the list of the certificates that count no more, where it is another one than before.
+func (k *keys) revoke(numbers []string, now time.Time) error {
+	slices.Sort(numbers)
+	if k.revoked != nil && slices.Equal(k.revoked, numbers) {
+		return nil
+	}
+	list, err := k.authority.Revocations(numbers, now)
+	if err == nil {
+		err = durable.Replace(k.file(crlFile), list)
+	}
+	if err == nil {
+		k.revoked = numbers
+	}
+	return err
+}

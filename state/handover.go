@@ -1,0 +1,41 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/gofrs/flock"
+
+	"github.com/pullet/pullet/durable"
+)
+
+// HandOver moves the data of this host's own member, in whose directory Dir says, to another directory: what it knows
+// goes on there. Nothing happens where there is none. It fails while a pull or an agent uses the member, and for one
+// that cannot be read.
+func (c Config) HandOver(ctx context.Context, to string) error {
+	if c.Unmade() {
+		return nil
+	}
+	store, err := Open(ctx, Config{Fleet: c.Fleet, Dir: c.Dir}) // what a kill left is put right
+	if err != nil {
+		return err
+	}
+	if err := store.Close(); err != nil {
+		return err
+	}
+	lock := flock.New(filepath.Join(c.Dir, "lock"))
+	free, err := lock.TryLock()
+	if err == nil && !free {
+		err = fmt.Errorf("a pull or an agent uses the record of this host: end it first, such as with systemctl stop pullet-agent")
+	}
+	if err != nil {
+		return err
+	}
+	if err = os.Rename(filepath.Join(c.Dir, "member"), to); err == nil {
+		err = errors.Join(durable.SyncDir(c.Dir), durable.SyncDir(filepath.Dir(to)))
+	}
+	return errors.Join(err, lock.Unlock())
+}

@@ -1,0 +1,305 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/safetext"
+)
+
+// Authority is what hosts believe: the bundle of the fleet's authority. Hosts take a new one only where the one that
+// they believe vouches for it, because whoever writes etcd writes this record, too.
+type Authority struct {
+	Bundle string `json:"bundle"` // certificates in PEM; the first one signs
+	Links  string `json:"links"`  // certificates in PEM: newer authorities as former ones signed them
+	Door   string `json:"door"`   // HOST:PORT at which hosts join; "": over ssh alone
+}
+
+// Identity is somebody with a certificate of the fleet: a host, an operator or a viewer. The datastore has a user for
+// each.
+type Identity struct {
+	Kind        authority.Kind `json:"kind"`
+	Certificate string         `json:"certificate"` // the chain that was issued last, in PEM
+	By          string         `json:"by"`          // who invited
+	At          time.Time      `json:"at"`          // when the certificate was issued
+	Serials     []Serial       `json:"serials"`     // of all its certificates that are still valid
+}
+
+// Serial is a certificate.
+type Serial struct {
+	Number string    `json:"number"` // hexadecimal
+	Until  time.Time `json:"until"`  // when it ends
+}
+
+// Request is what the holder of a certificate asks for before it ends.
+type Request struct {
+	CSR string `json:"csr"` // in PEM
+}
+
+// Invitation is a token that somebody may use once, with the labels of the host.
+type Invitation struct {
+	authority.Invitation
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// Revoked is a certificate that counts no more, until it would have ended.
+type Revoked struct {
+	Name  string    `json:"name"`
+	Until time.Time `json:"until"`
+}
+
+// maxPEM bounds texts in PEM: a chain, or the bundle of eight authorities and their links.
+const maxPEM = 32 << 10
+
+func (a *Authority) check(Key) error {
+	var c checks
+	c.unless(len(a.Bundle) <= maxPEM && len(a.Links) <= maxPEM, "it is too long")
+	c.word("door", a.Door)
+	return c.err
+}
+
+func (i *Identity) check(Key) error {
+	var c checks
+	c.unless(len(i.Certificate) <= maxPEM, "its certificate is too long")
+	c.unless(slices.Contains([]authority.Kind{authority.Node, authority.Operator, authority.Viewer}, i.Kind),
+		"%s is no kind of an identity", quoted(string(i.Kind)))
+	c.unless(len(i.Serials) <= maxList, "it has %d certificates", len(i.Serials))
+	c.times(i.At)
+	for _, s := range i.Serials {
+		c.unless(serial(s.Number), "%s is no serial number", quoted(s.Number))
+		c.times(s.Until)
+	}
+	line(&i.By)
+	return c.err
+}
+
+// serial reports the number of a certificate.
+func serial(text string) bool { return text != "" && len(text) <= 64 && hexOf(text, len(text)) }
+
+func (r *Request) check(Key) error {
+	var c checks
+	c.unless(len(r.CSR) <= maxPEM, "it is too long")
+	return c.err
+}
+
+func (i *Invitation) check(k Key) error {
+	var c checks
+	c.unless(i.ID == k.Word, "it is of the invitation %s", quoted(i.ID))
+	c.node(i.Name)
+	c.times(i.Until)
+	if err := safetext.Labels(i.Labels); err != nil {
+		c.unless(false, "%w", err)
+	}
+	line(&i.By)
+	return c.err
+}
+
+func (r *Revoked) check(k Key) error {
+	var c checks
+	c.unless(serial(k.Word), "%s is no serial number", quoted(k.Word))
+	c.node(r.Name)
+	c.times(r.Until)
+	return c.err
+}
+
+func (s *Identities) key(name string) string          { return s.store.key("identity", name) }
+func (s *Identities) requestKey(name string) string   { return s.store.key("request", name) }
+func (s *Identities) invitationKey(id string) string  { return s.store.key("invitation", id) }
+func (s *Identities) revokingKey(name string) string  { return s.store.key("revoking", name) }
+func (s *Identities) revokedKey(number string) string { return s.store.key("revoked", number) }
+func (s *Identities) authorityKey() string            { return s.store.key("authority") }
+
+// Credentials is all that is on record of who may connect.
+type Credentials struct {
+	Authority   Authority
+	Identities  map[string]Identity
+	Requests    map[string]Request
+	Invitations map[string]Invitation
+	Revoking    map[string]bool    // whom an operator revokes
+	Gone        map[string]bool    // hosts that were decommissioned
+	Revoked     map[string]Revoked // by the number of the certificate
+	Revision    int64
+}
+
+// All reads all of them at one revision.
+func (s *Identities) All(ctx context.Context) (Credentials, error) {
+	out := Credentials{
+		Identities: map[string]Identity{}, Requests: map[string]Request{}, Invitations: map[string]Invitation{},
+		Revoking: map[string]bool{}, Gone: map[string]bool{}, Revoked: map[string]Revoked{},
+	}
+	ops := []clientv3.Op{clientv3.OpGet(s.authorityKey())}
+	for _, what := range []string{"identity/", "request/", "invitation/", "revoking/", "revoked/", "decommissioned/"} {
+		ops = append(ops, clientv3.OpGet(s.store.key(what), clientv3.WithPrefix()))
+	}
+	got, err := s.store.Client.Txn(ctx).Then(ops...).Commit()
+	if err != nil {
+		return out, err
+	}
+	out.Revision = got.Header.Revision
+	for _, r := range got.Responses {
+		for _, kv := range r.GetResponseRange().Kvs {
+			if k, err := s.store.Key(kv); err == nil {
+				out.add(s.store, k, kv)
+			}
+		}
+	}
+	return out, nil
+}
+
+// Invite puts an invitation on record.
+func (s *Identities) Invite(ctx context.Context, i Invitation) error {
+	key := s.invitationKey(i.ID)
+	done, err := s.store.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(Put(key, i)).Commit()
+	if err == nil && !done.Succeeded {
+		err = fmt.Errorf("the invitation %s is there already", i.ID)
+	}
+	return err
+}
+
+// Invited is the invitation of an id; false: there is none, or somebody used it.
+func (s *Identities) Invited(ctx context.Context, id string) (Invitation, bool, error) {
+	if !safetext.Word(id) {
+		return Invitation{}, false, nil
+	}
+	i, rev, err := get[Invitation](ctx, s.store, s.invitationKey(id))
+	return i, rev != 0 && err == nil, unlessBad(err)
+}
+
+// Use takes an invitation away. It is true for one of all that use it.
+func (s *Identities) Use(ctx context.Context, id string) (bool, error) {
+	key := s.invitationKey(id)
+	done, err := s.store.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(key), ">", 0)).Then(clientv3.OpDelete(key)).Commit()
+	return err == nil && done.Succeeded, err
+}
+
+// Revoke has the keeper revoke all certificates of somebody.
+func (s *Identities) Revoke(ctx context.Context, name string) error {
+	_, err := s.store.Client.Put(ctx, s.revokingKey(name), "")
+	return err
+}
+
+// Ask asks for the next certificate of somebody.
+func (s *Identities) Ask(ctx context.Context, name string, r Request) error {
+	_, err := s.store.Client.Do(ctx, Put(s.requestKey(name), r))
+	return err
+}
+
+// Issued is what is on record of somebody, and of the authority. Of what cannot be read nothing is returned.
+func (s *Identities) Issued(ctx context.Context, name string) (Identity, Authority, error) {
+	id, _, err := get[Identity](ctx, s.store, s.key(name))
+	if unlessBad(err) != nil {
+		return id, Authority{}, err
+	}
+	a, _, err := get[Authority](ctx, s.store, s.authorityKey())
+	return id, a, unlessBad(err)
+}
+
+// Record records what was issued to somebody, in the place of what was asked. A host that was decommissioned before is
+// none any more.
+func (s *Identities) Record(ctx context.Context, name string, i Identity) error {
+	_, err := s.store.Client.Txn(ctx).Then(
+		Put(s.key(name), i), clientv3.OpDelete(s.requestKey(name)), clientv3.OpDelete(s.revokingKey(name)),
+		clientv3.OpDelete(s.store.Nodes.DecommissionedKey(name)),
+	).Commit()
+	return err
+}
+
+// Strike records that certificates of somebody count no more, and with all that nobody has the name.
+func (s *Identities) Strike(ctx context.Context, name string, serials []Serial, all bool) error {
+	var ops []clientv3.Op
+	if all {
+		ops = []clientv3.Op{
+			clientv3.OpDelete(s.key(name)), clientv3.OpDelete(s.requestKey(name)), clientv3.OpDelete(s.revokingKey(name)),
+		}
+	}
+	for _, one := range serials {
+		ops = append(ops, Put(s.revokedKey(one.Number), Revoked{name, one.Until}))
+	}
+	_, err := s.store.Client.Txn(ctx).Then(ops...).Commit()
+	return err
+}
+
+// Forget removes invitations and revocations that ended.
+func (s *Identities) Forget(ctx context.Context, invitations, revoked []string) error {
+	var ops []clientv3.Op
+	for _, id := range invitations {
+		ops = append(ops, clientv3.OpDelete(s.invitationKey(id)))
+	}
+	for _, number := range revoked {
+		ops = append(ops, clientv3.OpDelete(s.revokedKey(number)))
+	}
+	for some := range slices.Chunk(ops, opsAtOnce) {
+		if _, err := s.store.Client.Txn(ctx).Then(some...).Commit(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Publish tells hosts what to believe, where that changed.
+func (s *Identities) Publish(ctx context.Context, a Authority) error {
+	have, _, err := get[Authority](ctx, s.store, s.authorityKey())
+	if unlessBad(err) != nil || have == a {
+		return unlessBad(err)
+	}
+	_, err = s.store.Client.Do(ctx, Put(s.authorityKey(), a))
+	return err
+}
+
+// Await returns when somebody asks for a certificate, or is revoked or decommissioned, behind a revision; and after a
+// while, since a watch can miss what happens while etcd is away.
+func (s *Identities) Await(ctx context.Context, revision int64, atMost time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, atMost)
+	defer cancel()
+	changed := make(chan struct{}, 1)
+	for _, what := range []string{"request/", "revoking/", "decommissioned/"} {
+		seen := s.store.Client.Watch(ctx, s.store.key(what), clientv3.WithPrefix(), clientv3.WithRev(revision+1))
+		go func() {
+			if r := <-seen; len(r.Events) > 0 {
+				select {
+				case changed <- struct{}{}:
+				default: // another one rang
+				}
+			}
+		}()
+	}
+	select {
+	case <-changed:
+	case <-ctx.Done():
+	}
+}
+
+// add files one record.
+func (c *Credentials) add(s *Store, k Key, kv *mvccpb.KeyValue) {
+	switch k.kind.shape {
+	case "authority":
+		c.Authority, _ = Read[Authority](s, kv) // one that cannot be read is written anew
+	case "identity/NODE":
+		keep(s, kv, k.Node, c.Identities)
+	case "request/NODE":
+		keep(s, kv, k.Node, c.Requests)
+	case "invitation/WORD":
+		keep(s, kv, k.Word, c.Invitations)
+	case "revoked/WORD":
+		keep(s, kv, k.Word, c.Revoked)
+	case "revoking/NODE":
+		c.Revoking[k.Node] = true
+	case "decommissioned/NODE":
+		c.Gone[k.Node] = true
+	}
+}
+
+// keep files a record that can be read.
+func keep[T any, P record[T]](s *Store, kv *mvccpb.KeyValue, name string, in map[string]T) {
+	if one, err := Read[T, P](s, kv); err == nil {
+		in[name] = one
+	}
+}

@@ -78,6 +78,9 @@ func serveWith(t *testing.T, config *tls.Config, handler http.Handler) (address 
 		ErrorLog: log.New(io.Discard, "", 0),
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			heard.Store(r.RemoteAddr, r.URL.Path)
+			if got := r.Header.Get("Content-Type"); got != "application/json" {
+				t.Errorf("the request is %q", got)
+			}
 			handler.ServeHTTP(w, r)
 		}),
 	}

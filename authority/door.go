@@ -16,15 +16,17 @@ const (
 	bodyTime          = 10 * time.Second
 )
 
-// Handler is the door, where a new host gets its certificate: POST /join with an Asked, and the Answer of admit. It has
-// to be served over TLS 1.3 with a Server's credentials, whose chain has the authority's certificate: Join looks for
-// it.
+// Handler is the door, where a new host gets its certificate: POST /join with an Asked, and the Answer of admit. Its
+// server speaks TLS 1.3 with a Server's credentials, whose chain has the authority's certificate, which Join looks for;
+// it bounds connections, and the time for handshakes and headers.
 //
 // A *Refusal of admit becomes the status 403 with its reason. The client does not see another error, which becomes 500,
-// and goes to log; admit and log may be called by several goroutines at once. Bodies are read for ten seconds and up to
-// 64 KiB. When 50 requests failed, ten a second are asked about, over all clients, and the others get the status 429,
-// with which Join waits. So a flood cannot try tokens, and costs the fleet's record next to nothing; while it lasts,
-// new hosts wait, too.
+// and goes to log; admit and log are called by several goroutines at once. An answer may be lost on its way: admit sees
+// to what a token is worth then.
+//
+// Bodies are read for ten seconds and up to 64 KiB. Over all clients, 50 requests may fail at once and then ten a
+// second; others get the status 429, with which Join waits. So a flood cannot try tokens, and costs the fleet's record
+// next to nothing; while it lasts, new hosts wait, too.
 func Handler(admit func(ctx context.Context, a Asked) (Answer, error), log func(error)) http.Handler {
 	d := &door{admit: admit, log: log, patience: bodyTime, failures: newBucket(failuresAtOnce, failuresPerSecond)}
 	mux := http.NewServeMux()

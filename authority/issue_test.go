@@ -84,6 +84,20 @@ func serves(t *rapid.T, cert *x509.Certificate, a *Authority, hosts []string, no
 	}
 }
 
+// TestIssueNearTheEnd: no certificate outlives its authority.
+func TestIssueNearTheEnd(t *testing.T) {
+	a := created(t, "prod", noon)
+	end := noon.AddDate(10, 0, 0)
+	for before, want := range map[time.Duration]time.Time{
+		DefaultLife + time.Second: end.Add(-time.Second), DefaultLife: end, DefaultLife - time.Second: end, time.Second: end,
+	} {
+		c, err := Inspect(credentialsOf(t, a, Subject{"prod", "web1", Node}, nil, end.Add(-before)))
+		if err != nil || !c.NotAfter.Equal(want) {
+			t.Errorf("%s before the end: it is valid until %s, not until %s: %v", before, c.NotAfter, want, err)
+		}
+	}
+}
+
 func TestIssueRefuses(t *testing.T) {
 	a := created(t, "prod", noon)
 	_, csr, err := Request()

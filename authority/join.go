@@ -58,7 +58,7 @@ type joining struct {
 func newJoining(address, fingerprint string, a Asked) (*joining, error) {
 	host, port, err := net.SplitHostPort(address)
 	number, errPort := strconv.ParseUint(port, 10, 16)
-	if err != nil || errPort != nil || number == 0 || !safetext.Address(host) {
+	if err != nil || errPort != nil || number == 0 || !safetext.Address(host) || strings.Contains(host, "%") {
 		return nil, fmt.Errorf("the address %q: write HOST:PORT", safetext.Line(address, 300))
 	}
 	pin := strings.ToLower(strings.TrimSpace(fingerprint))

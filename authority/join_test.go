@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -79,6 +78,9 @@ func serveWith(t *testing.T, config *tls.Config, handler http.Handler) (address 
 		ErrorLog: log.New(io.Discard, "", 0),
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			heard.Store(r.RemoteAddr, r.URL.Path)
+			if got := r.Header.Get("Content-Type"); got != "application/json" {
+				t.Errorf("the request is %q", got)
+			}
 			handler.ServeHTTP(w, r)
 		}),
 	}
@@ -140,59 +142,6 @@ func TestJoin(t *testing.T) {
 	}
 	_, err = Join(t.Context(), address, f.authority.Fingerprint(), Asked{Token: f.invite(t, time.Now().Add(time.Hour)), Request: "x"})
 	wantError(t, "no request", err, "refuses this host: the request for a certificate cannot be read")
-}
-
-// TestJoinStrangers: whoever answers in the place of the fleet's door hears nothing, not even the path.
-func TestJoinStrangers(t *testing.T) {
-	now := time.Now()
-	fleet, other := created(t, "prod", now), created(t, "prod", now)
-	here := []string{"127.0.0.1"}
-	leafOnly := func(credentials []byte) []byte {
-		return credentials[:strings.LastIndex(string(credentials), "-----BEGIN CERTIFICATE")]
-	}
-	his := credentialsOf(t, other, door1, here, now)
-	node := credentialsOf(t, fleet, Subject{"prod", "web1", Node}, nil, now)
-	for what, c := range map[string]struct {
-		credentials []byte
-		err         string
-	}{
-		"another authority":                        {his, "presents an authority " + other.Fingerprint() + ", the invitation names " + fleet.Fingerprint() + ": it is another fleet, or somebody answers in its place"},
-		"no authority":                             {leafOnly(his), "presents no authority"},
-		"no authority, but of this one":            {leafOnly(credentialsOf(t, fleet, door1, here, now)), "presents no authority"},
-		"this authority shown by another's server": {joined(leafOnly(his), fleet.Bundle()), "the fleet's authority did not sign it"},
-		"both authorities":                         {joined(his, fleet.Bundle()), "the fleet's authority did not sign it"},
-		"a host of the fleet":                      {node, "the certificate of node web1"},
-		"the fleet's server of another address":    {credentialsOf(t, fleet, door1, []string{"10.0.0.1", "door1"}, now), "not for the address 127.0.0.1"},
-		"the authority itself":                     {fleet.Encode(), "presents no authority"},
-	} {
-		address, heard := serve(t, c.credentials, http.NotFoundHandler())
-		_, err := Join(t.Context(), address, fleet.Fingerprint(), Asked{Token: "secret"})
-		wantError(t, what, err, c.err)
-		if !heardNothing(heard) {
-			t.Errorf("%s: it hears the request", what)
-		}
-	}
-}
-
-// TestJoinClocks: a server's certificate counts only while it is valid, and the error names the host's clock.
-func TestJoinClocks(t *testing.T) {
-	f, address := openFleet(t)
-	_, csr, err := Request()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for after, want := range map[time.Duration]string{
-		-2 * time.Hour: "it is valid from", DefaultLife + time.Hour: "it ended at", 20 * 365 * 24 * time.Hour: "it ended at",
-	} {
-		j, err := newJoining(address, f.authority.Fingerprint(), Asked{Token: f.invite(t, time.Now().Add(time.Hour)), Request: string(csr)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		j.now = func() time.Time { return time.Now().Add(after) }
-		_, err = j.ask(t.Context())
-		wantError(t, after.String(), err, want)
-		wantError(t, after.String(), err, "the clock of this host says")
-	}
 }
 
 // TestJoinAnswers: what a believed server says is held to what was asked.
@@ -308,50 +257,6 @@ func TestJoinWaits(t *testing.T) {
 	wantError(t, "always busy", err, "the authority is too busy")
 }
 
-// TestJoinNobody: what is said when no door is there.
-func TestJoinNobody(t *testing.T) {
-	a := created(t, "prod", time.Now())
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = closed.Close()
-	_, err = Join(t.Context(), closed.Addr().String(), a.Fingerprint(), Asked{})
-	wantError(t, "a closed port", err, "nobody answers at "+closed.Addr().String())
-
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = silent.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	_, err = Join(ctx, silent.Addr().String(), a.Fingerprint(), Asked{})
-	wantError(t, "a silent port", err, "nobody answers at "+silent.Addr().String()+" in time")
-
-	plain := &http.Server{Handler: http.NotFoundHandler(), ErrorLog: log.New(io.Discard, "", 0)}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = plain.Serve(listener) }()
-	defer func() { _ = plain.Close() }()
-	_, err = Join(t.Context(), listener.Addr().String(), a.Fingerprint(), Asked{})
-	wantError(t, "without TLS", err, "not a fleet's door")
-
-	credentials := credentialsOf(t, a, door1, []string{"127.0.0.1"}, time.Now())
-	pair, err := tls.X509KeyPair(credentials, credentials)
-	if err != nil {
-		t.Fatal(err)
-	}
-	old, heard := serveWith(t, &tls.Config{Certificates: []tls.Certificate{pair}, MaxVersion: tls.VersionTLS12}, http.NotFoundHandler())
-	_, err = Join(t.Context(), old, a.Fingerprint(), Asked{})
-	wantError(t, "TLS 1.2", err, "not a fleet's door")
-	if !heardNothing(heard) {
-		t.Error("a server of TLS 1.2 hears the request")
-	}
-}
-
 func TestJoinMistakes(t *testing.T) {
 	good := created(t, "prod", noon).Fingerprint()
 	for what, c := range map[string]struct{ address, fingerprint, err string }{
@@ -361,6 +266,7 @@ func TestJoinMistakes(t *testing.T) {
 		"no host":              {":2390", good, "write HOST:PORT"},
 		"a URL":                {"https://door1:2390", good, "write HOST:PORT"},
 		"a user":               {"a@door1:2390", good, "write HOST:PORT"},
+		"a zone":               {"[fe80::1%eth0]:2390", good, "write HOST:PORT"},
 		"a path":               {"door1/a?:2390", good, "write HOST:PORT"},
 		"no fingerprint":       {"door1:2390", "", "the fingerprint"},
 		"half a fingerprint":   {"door1:2390", good[:40], "the fingerprint"},

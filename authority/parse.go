@@ -1,7 +1,6 @@
 package authority
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/x509"
@@ -10,13 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-)
-
-const (
-	maxPEM      = 64 << 10 // bytes of a text in PEM
-	keyType     = "PRIVATE KEY"
-	certType    = "CERTIFICATE"
-	requestType = "CERTIFICATE REQUEST"
 )
 
 // Parse reads what Encode wrote. Any damage is an error: an authority that was cut off would no longer believe hosts.
@@ -113,25 +105,6 @@ func readBundle(text []byte) ([]*x509.Certificate, error) {
 	return nil, fmt.Errorf("the bundle of authorities: %w", err)
 }
 
-// readBlocks reads the blocks of a text. One that is damaged, which pem.Decode passes over, is an error.
-func readBlocks(text []byte) (blocks []*pem.Block, err error) {
-	if len(text) > maxPEM {
-		return nil, fmt.Errorf("the text has %d bytes: at most %d are read", len(text), maxPEM)
-	}
-	begun := bytes.Count(text, []byte("-----BEGIN"))
-	for {
-		block, rest := pem.Decode(text)
-		if block == nil {
-			break
-		}
-		blocks, text = append(blocks, block), rest
-	}
-	if len(blocks) != begun || len(bytes.TrimSpace(text)) > 0 {
-		return nil, errors.New("the text is damaged: a part of it is not PEM")
-	}
-	return blocks, nil
-}
-
 // Encode writes the authority as one text in PEM, a secret: its key in PKCS #8, the certificate that signs, and those
 // that are still believed.
 func (a *Authority) Encode() []byte {
@@ -145,16 +118,4 @@ func (a *Authority) Bundle() []byte {
 		text = append(text, encodeCertificate(cert.Raw)...)
 	}
 	return text
-}
-
-func encodeKey(key *ecdsa.PrivateKey) []byte {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		panic(err) // a key on P-256 has a form in PKCS #8
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: keyType, Bytes: der})
-}
-
-func encodeCertificate(der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: certType, Bytes: der})
 }

@@ -28,7 +28,7 @@ type signature struct {
 
 // Sign signs a message with a file of credentials: its key, and the certificate that says whose key that is. The
 // purpose is one of the caller's own words: a signature for one purpose is not valid for another one. The result is
-// JSON.
+// JSON. Who has it can show it again: a message says itself for what and until when it counts.
 func Sign(credentials []byte, purpose string, message []byte) ([]byte, error) {
 	digest, err := digestOf(purpose, message)
 	if err != nil {

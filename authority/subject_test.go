@@ -60,6 +60,7 @@ func TestStrangeSubjects(t *testing.T) {
 		"two kinds":    {[]pkix.AttributeTypeAndValue{fleet, node, attribute(11, "operator"), name}, "does not name"},
 		"two fleets":   {[]pkix.AttributeTypeAndValue{fleet, attribute(10, "pullet:b"), node, name}, "does not name"},
 		"no kind":      {[]pkix.AttributeTypeAndValue{fleet, attribute(6, "DE"), name}, "does not name"},
+		"no fleet":     {[]pkix.AttributeTypeAndValue{attribute(6, "DE"), node, name}, "does not name"},
 		"no name":      {[]pkix.AttributeTypeAndValue{fleet, node, attribute(6, "DE")}, "the name"},
 		"not pullet's": {[]pkix.AttributeTypeAndValue{attribute(10, "prod"), node, name}, "not a fleet of pullet"},
 	} {

@@ -106,3 +106,15 @@ func (j *Joining) write(name string, text []byte) error {
 	}
 	return durable.Replace(j.path(name), text)
 }
+
+// Believed are the fingerprints of the authorities that this host believes.
+func (c Config) Believed() ([]string, error) {
+	if c.Etcd.TLS.CA == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(c.Etcd.TLS.CA)
+	if err != nil {
+		return nil, err
+	}
+	return authority.Fingerprints(text)
+}

@@ -33,6 +33,7 @@ type Authority struct {
 	fleet        string
 	key          *ecdsa.PrivateKey
 	certificates []*x509.Certificate // the first is the key's
+	links        []*x509.Certificate // keys of newer authorities, as the ones before them signed them
 }
 
 // Create makes the authority of a fleet: a new key, and a certificate of ten years from an hour before now. It fails
@@ -81,13 +82,19 @@ func (a *Authority) Rotate(now time.Time) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
+	link, err := a.vouch(next)
+	if err != nil {
+		return nil, fmt.Errorf("vouch for the authority's new certificate: %w", err)
+	}
 	next.certificates = append(next.certificates, a.certificates...)
+	next.links = append(slices.Clone(a.links), link)
+	next.links = next.links[max(0, len(next.links)-maxAuthorities):]
 	return next, nil
 }
 
 // Finish makes an authority that believes its own certificate alone: what former ones signed is no longer valid.
 func (a *Authority) Finish() *Authority {
-	return &Authority{fleet: a.fleet, key: a.key, certificates: slices.Clone(a.certificates[:1])}
+	return &Authority{fleet: a.fleet, key: a.key, certificates: slices.Clone(a.certificates[:1]), links: a.links}
 }
 
 // Rotating reports whether former authorities are still believed.

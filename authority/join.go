@@ -3,12 +3,10 @@ package authority
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -145,22 +143,4 @@ func (j *joining) refusal(response *http.Response) error {
 		return fmt.Errorf("%s refuses this host: %w", j.address, &Refusal{Reason: reason})
 	}
 	return fmt.Errorf("%s has no certificate for this host: %s", j.address, reason)
-}
-
-// Receive reads the answer to a request from somebody who is believed for another reason, such as that he came over
-// ssh. It is complete, and for the key of the request.
-func Receive(from io.Reader, request string) (Answer, error) {
-	var a Answer
-	err := decode(from, maxAnswer, &a)
-	var believed []*x509.Certificate
-	if err == nil {
-		believed, err = readBundle([]byte(a.Bundle))
-	}
-	if err == nil {
-		err = a.check(request, Subject{Fleet: a.Fleet}, fingerprint(believed[0]), time.Now())
-	}
-	if err != nil {
-		return Answer{}, fmt.Errorf("the answer cannot be used: %w", err)
-	}
-	return a, nil
 }

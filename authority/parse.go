@@ -28,7 +28,16 @@ func parse(text []byte) (*Authority, error) {
 	if len(blocks) == 0 || blocks[0].Type != keyType {
 		return nil, errors.New("it does not begin with its private key")
 	}
-	certificates, err := authorities(blocks[1:])
+	rest := blocks[1:]
+	first := slices.IndexFunc(rest, func(b *pem.Block) bool { return b.Type == linkType })
+	if first < 0 {
+		first = len(rest)
+	}
+	certificates, err := authorities(rest[:first])
+	if err != nil {
+		return nil, err
+	}
+	links, err := linksIn(rest[first:])
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +49,7 @@ func parse(text []byte) (*Authority, error) {
 		return nil, errors.New("its first certificate is of another key")
 	}
 	fleet := strings.TrimPrefix(certificates[0].Subject.Organization[0], ofFleet)
-	return &Authority{fleet: fleet, key: key, certificates: certificates}, nil
+	return &Authority{fleet: fleet, key: key, certificates: certificates, links: links}, nil
 }
 
 func parseKey(der []byte) (*ecdsa.PrivateKey, error) {
@@ -106,9 +115,9 @@ func readBundle(text []byte) ([]*x509.Certificate, error) {
 }
 
 // Encode writes the authority as one text in PEM, a secret: its key in PKCS #8, the certificate that signs, and those
-// that are still believed.
+// that are still believed, and the links between them.
 func (a *Authority) Encode() []byte {
-	return append(encodeKey(a.key), a.Bundle()...)
+	return slices.Concat(encodeKey(a.key), a.Bundle(), a.Links())
 }
 
 // Bundle is the certificates of the authority in PEM: what a host believes. The first one signs.

@@ -241,7 +241,17 @@ func (k *keeper) renew(ctx context.Context, now time.Time) error {
 
 // publish tells hosts what to believe.
 func (k *keeper) publish(ctx context.Context) error {
-	return k.store.Identities.Publish(ctx, state.Authority{Bundle: string(k.keys.authority.Bundle()), Door: k.Door})
+	credentials, err := os.ReadFile(k.file(serverFile))
+	if err != nil {
+		return err
+	}
+	server, err := authority.SignedBy(credentials)
+	if err != nil {
+		return err
+	}
+	return k.store.Identities.Publish(ctx, state.Authority{
+		Bundle: string(k.keys.authority.Bundle()), Links: string(k.keys.authority.Links()), Server: server, Door: k.Door,
+	})
 }
 
 func without(all, some []string) []string {

@@ -18,6 +18,7 @@ import (
 type Authority struct {
 	Bundle string `json:"bundle"` // certificates in PEM; the first one signs
 	Links  string `json:"links"`  // certificates in PEM: newer authorities as former ones signed them
+	Server string `json:"server"` // fingerprint of the authority that signed the datastore's own certificate
 	Door   string `json:"door"`   // HOST:PORT at which hosts join; "": over ssh alone
 }
 
@@ -29,6 +30,16 @@ type Identity struct {
 	By          string         `json:"by"`          // who invited
 	At          time.Time      `json:"at"`          // when the certificate was issued
 	Serials     []Serial       `json:"serials"`     // of all its certificates that are still valid
+}
+
+// Ends is when the last of its certificates ends.
+func (i Identity) Ends() (end time.Time) {
+	for _, s := range i.Serials {
+		if s.Until.After(end) {
+			end = s.Until
+		}
+	}
+	return end
 }
 
 // Serial is a certificate.
@@ -61,6 +72,7 @@ func (a *Authority) check(Key) error {
 	var c checks
 	c.unless(len(a.Bundle) <= maxPEM && len(a.Links) <= maxPEM, "it is too long")
 	c.word("door", a.Door)
+	c.word("server", a.Server)
 	return c.err
 }
 
@@ -185,6 +197,22 @@ func (s *Identities) Revoke(ctx context.Context, name string) error {
 	_, err := s.store.Client.Put(ctx, s.revokingKey(name), "")
 	return err
 }
+
+// AwaitRevoked waits until the keeper revoked somebody.
+func (s *Identities) AwaitRevoked(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, keeperTime)
+	defer cancel()
+	for {
+		got, err := s.store.Client.Get(ctx, s.key(name), clientv3.WithCountOnly())
+		if err != nil || got.Count == 0 {
+			return err
+		}
+		pause(ctx, keeperTime/100)
+	}
+}
+
+// keeperTime is how long it takes the keeper at most to see what somebody wants.
+const keeperTime = 20 * time.Second
 
 // Ask asks for the next certificate of somebody.
 func (s *Identities) Ask(ctx context.Context, name string, r Request) error {

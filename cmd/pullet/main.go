@@ -138,9 +138,9 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: "repo", Title: "On a laptop or in CI:"},
 	)
 	for _, c := range []*cobra.Command{
-		pullCommand(a), agentCommand(a), planCommand(a), forgetCommand(a), factsCommand(a),
+		pullCommand(a), agentCommand(a), planCommand(a), forgetCommand(a), factsCommand(a), joinCommand(a), etcdCommand(a),
 		statusCommand(a), nodesCommand(a), failuresCommand(a), locksCommand(a), servicesCommand(a), rolloutCommand(a),
-		runCommand(a), enableCommand(a), disableCommand(a),
+		runCommand(a), enableCommand(a), disableCommand(a), fleetCommand(a),
 		verifyCommand(a), pendingCommand(a), waitCommand(a), setStatusCommand(a), decommissionCommand(a),
 		historyCommand(a), journalCommand(a), doctorCommand(a),
 		initCommand(a), validateCommand(a), renderCommand(a), secretsCommand(a), explainCommand(a), schemaCommand(a),

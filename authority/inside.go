@@ -1,0 +1,58 @@
+package authority
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+// AskInside asks the door at a socket of this host, which its file permissions guard, for somebody else.
+func AskInside(ctx context.Context, socket string, a Asked) (Answer, error) {
+	body, err := json.Marshal(a)
+	if err != nil {
+		return Answer{}, err
+	}
+	client := &http.Client{Timeout: tryTime, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		},
+	}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://datastore"+joinPath, bytes.NewReader(body))
+	if err != nil {
+		return Answer{}, err
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		return Answer{}, fmt.Errorf("the datastore of this host does not answer: is pullet-etcd.service active? %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return Answer{}, (&joining{address: "the datastore"}).refusal(response)
+	}
+	return Receive(response.Body, a.Request)
+}
+
+// Receive reads the answer to a request from somebody who is believed for another reason, such as that he came over
+// ssh. It is complete, and for the key of the request.
+func Receive(from io.Reader, request string) (Answer, error) {
+	var a Answer
+	err := decode(from, maxAnswer, &a)
+	var believed []*x509.Certificate
+	if err == nil {
+		believed, err = readBundle([]byte(a.Bundle))
+	}
+	if err == nil {
+		err = a.check(request, Subject{Fleet: a.Fleet}, fingerprint(believed[0]), time.Now())
+	}
+	if err != nil {
+		return Answer{}, fmt.Errorf("the answer cannot be used: %w", err)
+	}
+	return a, nil
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/datastore"
+	"github.com/pullet/pullet/state"
+)
+
+// added are the flags of fleet add.
+type added struct {
+	invite
+	name, ssh, pullet string
+	again             bool
+}
+
+func fleetAddCommand(a *app) *cobra.Command {
+	var o added
+	c := &cobra.Command{
+		Use: "add USER@HOST", Args: arguments(cobra.ExactArgs(1)),
+		Short: "Let a host in over ssh, without a door on the network",
+		Long: "Add runs pullet join on the new host over ssh, with the ssh of this host and its settings, and carries\n" +
+			"the request and the answer. It runs as root on the host that keeps the datastore. The new host needs\n" +
+			"pullet, and a user who is root or may use sudo without a password.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.steers(cmd, func(ctx context.Context, store *state.Store) error {
+				return a.add(ctx, store, args[0], o)
+			})
+		},
+	}
+	o.flags(c)
+	f := c.Flags()
+	f.StringVar(&o.name, "name", "", "the name of the node (default: the host behind the @)")
+	f.StringVar(&o.ssh, "ssh", "ssh", "the program, with its options: 'ssh -p 2222'")
+	f.StringVar(&o.pullet, "command", "pullet", "the pullet of the new host")
+	f.BoolVar(&o.again, "again", false, "although the host is in a fleet already")
+	return c
+}
+
+// remote is the command line that ssh runs on the new host.
+func (o *added) remote(destination string) string {
+	line := o.pullet + " join --stdio"
+	if o.again {
+		line += " --again"
+	}
+	if user, _, given := strings.Cut(destination, "@"); given && user != "root" {
+		line = "sudo -n " + line
+	}
+	return line
+}
+
+func (a *app) add(ctx context.Context, store *state.Store, destination string, o added) error {
+	c, err := a.readConfig()
+	if err != nil {
+		return err
+	}
+	if !c.Datastore.Set() {
+		return errors.New("this host keeps no datastore: run fleet add on the host that does, or use pullet fleet invite")
+	}
+	if strings.HasPrefix(destination, "-") {
+		return usage(fmt.Errorf("%q is not USER@HOST", destination))
+	}
+	if _, host, given := strings.Cut(destination, "@"); o.name == "" && given {
+		o.name = host
+	} else if o.name == "" {
+		o.name = destination
+	}
+	program := append(strings.Fields(o.ssh), destination, o.remote(destination))
+	ssh := exec.CommandContext(ctx, program[0], program[1:]...)
+	ssh.Stderr = a.err
+	asks, err := ssh.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	answers, err := ssh.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := ssh.Start(); err != nil {
+		return fmt.Errorf("ssh: %w", err)
+	}
+	err = a.carry(ctx, store, c.Datastore, o, bufio.NewReaderSize(asks, maxAsked), answers)
+	if ended := ssh.Wait(); ended != nil {
+		return errors.Join(err, fmt.Errorf("%s on %s: %w", o.remote(destination), destination, ended))
+	}
+	return err
+}
+
+// maxAsked is how long what a new host asks may be.
+const maxAsked = 64 << 10
+
+// carry carries the request of the new host to the door, and the answer back. What the host prints behind that is
+// shown.
+func (a *app) carry(
+	ctx context.Context, store *state.Store, d datastore.Config, o added, asks *bufio.Reader, answers io.WriteCloser,
+) error {
+	if err := a.answer(ctx, store, d, o, asks, answers); err != nil {
+		return errors.Join(err, answers.Close())
+	}
+	if err := answers.Close(); err != nil { // the host waits for the end
+		return err
+	}
+	_, err := io.Copy(a.out, asks)
+	return err
+}
+
+// answer answers the request of the new host.
+func (a *app) answer(
+	ctx context.Context, store *state.Store, d datastore.Config, o added, asks *bufio.Reader, answers io.Writer,
+) error {
+	line, err := asks.ReadSlice('\n')
+	if err != nil {
+		return fmt.Errorf("the host asked nothing: %w", err)
+	}
+	var asked authority.Asked
+	if err := json.Unmarshal(line, &asked); err != nil {
+		return fmt.Errorf("the host did not ask for a certificate: %w", err)
+	}
+	if asked.Token, err = o.record(ctx, store, o.name, operator()); err != nil {
+		return err
+	}
+	answer, err := authority.AskInside(ctx, d.DoorSocket(), asked)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(answers).Encode(answer)
+}

@@ -88,6 +88,8 @@ var kinds = []kind{
 	{"run/ROLLOUT/HASH/fresh/NODE", nil, "", ""},
 	{"settled/ROLLOUT/HASH", examines[Settlement], "nobody said what became of the step", settleClear},
 	{"blob/DIGEST/CHUNK", nil, "", ""}, // its content is held against the digest
+	{"extension/DIGEST", examines[Extension], "hosts without a copy cannot fetch it", "pullet extension publish FILE"},
+	{"extension/DIGEST/CHUNK", nil, "", ""}, // its content is held against the digest
 }
 
 // shape is the shape of a kind's keys, in its parts.

@@ -41,20 +41,21 @@ type TLS struct {
 
 // Store is the fleet's record. It is safe for concurrent use.
 type Store struct {
-	Presences *Presences
-	Nodes     *Nodes
-	Statuses  *Statuses
-	Doubts    *Doubts
-	Versions  *Versions
-	Rollouts  *Rollouts
-	Rosters   *Rosters
-	Steps     *Steps
-	Results   *Results
-	Services  *Services
-	Commands  *Commands
-	Switches  *Switches
-	Bells     *Bells
-	Views     *Views
+	Presences  *Presences
+	Nodes      *Nodes
+	Statuses   *Statuses
+	Doubts     *Doubts
+	Versions   *Versions
+	Rollouts   *Rollouts
+	Rosters    *Rosters
+	Steps      *Steps
+	Results    *Results
+	Extensions *Extensions
+	Services   *Services
+	Commands   *Commands
+	Switches   *Switches
+	Bells      *Bells
+	Views      *Views
 
 	Client    *clientv3.Client
 	prefix    string

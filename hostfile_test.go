@@ -28,6 +28,7 @@ var mayByPath = map[string]string{
 	"apply/orphan.go":                   "notes in the state directory",
 	"apply/private.go":                  "a directory of its own with mode 0700, which it made",
 	"apply/restore.go":                  "the index of kept files in the state directory",
+	"apply/action/extension/fetch.go":   "the directory of fetched extensions in the state directory",
 	"apply/action/extension/store.go":   "fetched extensions in the state directory",
 	"apply/action/mount/mounted.go":     "the mount point that the same step made",
 	"apply/action/mount/live.go":        "a missing mount point: mount(8) itself takes a path",

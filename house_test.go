@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	"apply/action/archive":    {"apply", "apply/action/fetch", "apply/action/place", "apply/hostfile"},
 	"apply/action/basic":      {"apply", "render"},
 	"apply/action/command":    {"apply", "apply/action/place", "apply/hostfile", "safetext", "render"},
-	"apply/action/extension":  {"apply", "apply/action/place", "durable", "render"},
+	"apply/action/extension":  {"apply", "apply/action/place", "durable", "render", "trust"},
 	"apply/action/file":       {"apply", "apply/action/fetch", "apply/action/place", "apply/hostfile", "render"},
 	"apply/action/git":        {"apply", "apply/action/place", "apply/hostfile", "gitremote", "safetext", "render"},
 	"apply/action/mount":      {"apply", "apply/action/place", "apply/hostfile", "render"},

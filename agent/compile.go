@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -129,7 +128,7 @@ func (c *compiler) bind(
 	if _, listed := cat.Inventory[cat.Node.Name]; !listed && cat.Untargeted() {
 		return nil, &untargetedError{cat.Node}
 	}
-	err = extensions.Fetch(ctx, filepath.Join(c.config.Paths.State, "extensions"), cat)
+	err = extensions.Fetch(ctx, c.extensionHost(), cat)
 	return &compiled{Program: program, catalog: cat, repo: repo}, err
 }
 

@@ -31,6 +31,7 @@ type Config struct {
 	Agent        Loop            `yaml:"agent"`        // how often and how long
 	Paths        Paths           `yaml:"paths"`        // where things are kept
 	Secrets      Secrets         `yaml:"secrets"`      // with which keys encrypted files of the repository are opened
+	Extensions   Extensions      `yaml:"extensions"`   // whose signatures count for actions of the repository
 
 	Datastore datastore.Config `yaml:"datastore"` // of the fleet, where this host keeps it
 
@@ -121,6 +122,13 @@ type Secrets struct {
 	// files with private keys of OpenSSH (ssh-ed25519, ssh-rsa) or age, without a passphrase; mode 0600. Default: the keys
 	// of the host's SSH server
 	Identities render.Strings `yaml:"identities"`
+}
+
+// Extensions says who may sign the executables of actions that a repository brings itself.
+type Extensions struct {
+	// SSH keys, as in ssh-keygen(1), ALLOWED SIGNERS, with the namespace pullet-extension. Nothing: this host runs no
+	// extension whose manifest has a signature
+	AllowedSigners string `yaml:"allowedSigners"`
 }
 
 // DefaultConfig is where the configuration is when nothing else is said.

@@ -50,6 +50,7 @@ func (c *Config) ownFiles() []ownFile {
 		{"agent.logs.ca", &c.Agent.Logs.CA, public},
 		{"agent.logs.headersFile", &c.Agent.Logs.HeadersFile, refused},
 		{"agent.logs.tokenFile", &c.Agent.Logs.TokenFile, refused},
+		{"extensions.allowedSigners", &c.Extensions.AllowedSigners, public},
 	}
 	for i := range c.Secrets.Identities {
 		out = append(out, ownFile{"secrets.identities", &c.Secrets.Identities[i], refused})

@@ -192,7 +192,7 @@ func TestSchemas(t *testing.T) {
 		},
 		"extensions": {
 			"name: a.b\nfile: c\ndigest: sha256:0", "metadata: {name: x}\nspec: {name: a.b, url: c, digest: d, check: no, timeout: 1m, interpreter: [sh, -e], parameters: {}}",
-			"!name: a.b\nfile: c", "!name: a.b\ndigest: c\nparam: {}", "!name: a.b\ndigest: c\ntimeout: soon", "!name: a.b\ndigest: c\ncheck: '{{ x }}'",
+			"!file: c\ndigest: d", "!name: a.b\nurl: c\ndatastore: perhaps", "name: a.b\ndatastore: true\nsignature: c.sig\nversion: 1.10", "!name: a.b\ndigest: c\nparam: {}", "!name: a.b\ndigest: c\ntimeout: soon", "!name: a.b\ndigest: c\ncheck: '{{ x }}'",
 		},
 		"config": {
 			"repositories: [{name: main, url: /a, ref: main, auth: {sshKey: /k}}]\nagent: {splay: 30s}\nnode: {labels: {role: web}}", "etcd: {endpoints: https://a}",

@@ -13,12 +13,20 @@ import (
 // extensionFile is the manifest of an action that the repository brings itself: an executable that says what is to be
 // done, and does it.
 type extensionFile struct {
-	Metadata *Metadata `yaml:"metadata"`        // names the file; it changes nothing
-	Name     string    `yaml:"name,required"`   // of the action, as steps write it: motd.banner
-	Summary  string    `yaml:"summary"`         // one sentence, which explain shows
-	File     string    `yaml:"file"`            // the executable, below extensions/; or url
-	URL      string    `yaml:"url"`             // where a host fetches the executable, over http or https; or file
-	Digest   string    `yaml:"digest,required"` // of the executable: sha256: and the 64 digits that sha256sum prints
+	Metadata *Metadata `yaml:"metadata"`      // names the file; it changes nothing
+	Name     string    `yaml:"name,required"` // of the action, as steps write it: motd.banner
+	Summary  string    `yaml:"summary"`       // one sentence, which explain shows
+	File     string    `yaml:"file"`          // the executable, below extensions/; or url, or datastore
+	URL      string    `yaml:"url"`           // where a host fetches the executable, over http or https
+	// true: the executable is in the fleet's record, where pullet extension publish puts it
+	Datastore bool `yaml:"datastore"`
+	// of the executable: sha256: and the 64 digits that sha256sum prints; or signature, or both: then both must hold
+	Digest string `yaml:"digest"`
+	// NAME.sig: an SSH signature of the text in NAME, which says "ACTION VERSION sha256:DIGEST". A file below extensions/,
+	// or an address. Who may sign is in the configuration of each host: extensions.allowedSigners
+	Signature string `yaml:"signature"`
+	// with signature: the least version of a signed text that hosts take, such as 4 or 1.10.2
+	Version string `yaml:"version"`
 	// a program with its arguments that runs the file; default: what its first line says
 	Interpreter Strings `yaml:"interpreter"`
 	// JSON Schema (draft 2020-12) of the step's parameters; none: it takes none
@@ -34,7 +42,12 @@ type Extension struct {
 	Name, Summary  string
 	File           string // in the repository; "" for one that is fetched
 	URL            string
-	Digest         string // 64 hexadecimal digits
+	Datastore      bool   // it is in the fleet's record
+	Digest         string // 64 hexadecimal digits; "" where only a signature says which executable is meant
+	FileDigest     string // of the file that stands in the repository
+	Signature      string // as the manifest names it; "" is none
+	Version        string // the least one that may be signed
+	Signed         Signed // nothing where the signature is behind an address
 	Interpreter    []string
 	Parameters     map[string]any // a JSON Schema as it is written; nil: it takes none
 	Check, Passive bool
@@ -45,6 +58,9 @@ type Extension struct {
 	doc                  *document
 	body                 *yaml.Node
 }
+
+// Signed is a text about an executable and its signature, as they are.
+type Signed struct{ Text, Signature []byte }
 
 // extensions is what was read of the manifests.
 type extensions struct {
@@ -128,16 +144,18 @@ func (r *Repository) readExtension(p place) (*Extension, ErrorList) {
 		return nil, d.errs
 	}
 	e := &Extension{
-		Name: file.Name, Summary: file.Summary, File: file.File, URL: file.URL, Interpreter: file.Interpreter,
-		Check:   file.Check,
-		Passive: file.Passive, Timeout: file.Timeout, manifest: p, doc: doc, body: body,
+		Name: file.Name, Summary: file.Summary, File: file.File, URL: file.URL, Datastore: file.Datastore,
+		Signature: file.Signature, Version: file.Version, Interpreter: file.Interpreter,
+		Check: file.Check, Passive: file.Passive, Timeout: file.Timeout, manifest: p, doc: doc, body: body,
 	}
 	e.Digest, _ = strings.CutPrefix(file.Digest, "sha256:")
 	e.schema(d, file.Parameters.node)
-	e.missing(d.errs)
 	errs = append(d.errs, e.check(file)...)
-	if len(errs) == 0 && e.URL == "" {
+	if len(errs) == 0 && e.File != "" {
 		errs = r.locateExecutable(e)
+	}
+	if len(errs) == 0 && e.Signature != "" && !e.SignedElsewhere() {
+		errs = r.readSigned(e)
 	}
 	e.Broken = len(errs) > 0
 	return e, errs

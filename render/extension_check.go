@@ -3,7 +3,6 @@ package render
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"io"
 	"io/fs"
 	"net/url"
@@ -33,23 +32,45 @@ func (e *Extension) check(file extensionFile) ErrorList {
 	if file.Digest != "" && !sha256Hex.MatchString(file.Digest) {
 		fail("digest", "expected sha256: and 64 hexadecimal digits, found %q", file.Digest)
 	}
-	full := path.Join("extensions", file.File)
-	switch at, err := url.Parse(file.URL); {
-	case file.File == "" && file.URL == "":
-		errs = append(errs, e.ErrorAt(nil, `one of "file" and "url" is missing: where the executable is`))
-	case file.File != "" && file.URL != "":
-		fail("url", "file and url exclude each other")
-	case file.File != "" && !strings.HasPrefix(full, "extensions/"):
-		fail("file", "%q leads out of extensions/", file.File)
-	case file.URL != "" && (err != nil || at.Host == "" || at.Scheme != "https" && at.Scheme != "http"):
-		fail("url", "expected an address that begins with https:// or http://")
-	case file.URL != "" && at.User != nil:
-		fail("url", "a password does not belong into a repository; the digest is what protects the file")
-	}
+	errs = append(errs, e.checkSource(file)...)
+	errs = append(errs, e.checkSignature(file)...)
 	if len(file.Interpreter) > 0 && file.Interpreter[0] == "" {
 		fail("interpreter", "the program is missing")
 	}
 	return errs
+}
+
+// checkSource finds what is wrong with where the executable is.
+func (e *Extension) checkSource(file extensionFile) (errs ErrorList) {
+	fail := func(field, format string, args ...any) {
+		errs = append(errs, e.badField(field, format, args...))
+	}
+	full := path.Join("extensions", file.File)
+	switch why := badAddress(file.URL); {
+	case file.File == "" && file.URL == "" && !file.Datastore:
+		errs = append(errs, e.ErrorAt(nil, `one of "file", "url" and "datastore" is missing: where the executable is`))
+	case file.File != "" && file.URL != "":
+		fail("url", "file and url exclude each other")
+	case file.Datastore && (file.File != "" || file.URL != ""):
+		fail("datastore", "file, url and datastore exclude each other")
+	case file.File != "" && !strings.HasPrefix(full, "extensions/"):
+		fail("file", "%q leads out of extensions/", file.File)
+	case file.URL != "" && why != "":
+		fail("url", "%s", why)
+	}
+	return errs
+}
+
+// badAddress is what is wrong with the address of an executable or a signature; "" is nothing.
+func badAddress(text string) string {
+	at, err := url.Parse(text)
+	switch {
+	case err != nil || at.Host == "" || at.Scheme != "https" && at.Scheme != "http":
+		return "expected an address that begins with https:// or http://"
+	case at.User != nil:
+		return "a password does not belong into a repository: a digest or a signature is what protects the file"
+	}
+	return ""
 }
 
 // badField is a mistake at a field of the manifest.
@@ -61,18 +82,9 @@ func (e *Extension) badField(field, format string, args ...any) *Error {
 	return bad
 }
 
-// missing says how to print the digest, where it is not there.
-func (e *Extension) missing(errs ErrorList) {
-	for _, one := range errs {
-		if field, missing := errors.AsType[missingField](one); missing && field.name == "digest" {
-			one.Hint = e.digestHint()
-		}
-	}
-}
-
 // digestHint is how to print the digest; "" where nothing says of what.
 func (e *Extension) digestHint() string {
-	if e.File == "" && e.URL == "" {
+	if e.File == "" && e.URL == "" && !e.Datastore {
 		return ""
 	}
 	return "print the right one with: " + e.PrintDigest()
@@ -80,16 +92,22 @@ func (e *Extension) digestHint() string {
 
 // Source is where the executable comes from.
 func (e *Extension) Source() string {
-	if e.URL != "" {
+	switch {
+	case e.URL != "":
 		return e.URL
+	case e.Datastore:
+		return "the executable of " + e.Name + " in the fleet's record"
 	}
 	return path.Join("extensions", e.File)
 }
 
 // PrintDigest is the command that prints the digest.
 func (e *Extension) PrintDigest() string {
-	if e.URL != "" {
+	switch {
+	case e.URL != "":
 		return "curl -fsSL " + e.URL + " | sha256sum"
+	case e.Datastore:
+		return "pullet extension list"
 	}
 	return "sha256sum " + e.Source()
 }
@@ -118,9 +136,10 @@ func (r *Repository) locateExecutable(e *Extension) ErrorList {
 	switch {
 	case err != nil:
 		return fail("file", "%s: %v", name, plainFSError(err))
-	case digest != e.Digest:
+	case e.Digest != "" && digest != e.Digest:
 		return fail("digest", "%s has sha256:%s, and the manifest wants sha256:%s", name, digest, e.Digest)
 	}
+	e.FileDigest = digest
 	return nil
 }
 

@@ -38,7 +38,7 @@ func strangeKeys() []string {
 	return []string{
 		"status/x", "status/rollout/failed/web1/more", "status/nothing/failed/web1", "status/rollout/odd/web1", "node/", "node/a b", "node/\x1b[31m", "node/w\u202eeb", "facts/a/b", "service/db1",
 		"service/web1/..", "slot/web/x", "slot/web/007", "slot/web/-1", "slot/web/99999999999999999999", "slot/x", "config_state/enable/host", "config_state/odd", "history/1",
-		"command_given/a b", "command_given/", "command_result/c1/\xff", "rollout/v1/gate/a b", "rollout/v1/roster", "run/v1", "run/v1/x/place/0", "blob/x/y", "unknown", "", "/",
+		"command_given/a b", "command_given/", "command_result/c1/\xff", "rollout/v1/gate/a b", "rollout/v1/roster", "run/v1", "run/v1/x/place/0", "blob/x/y", "extension/x", "extension/x/000", "unknown", "", "/",
 		"total/x", "semaphore/x/0", "running_version/web1", "running_version/a b/web1", "rollout/v1/queue/web/x", strings.Repeat("node/", 2000),
 	}
 }
@@ -137,6 +137,8 @@ func readAllOf(t *testing.T, s *Store) {
 	_, err = s.Rollouts.CanariesDone(ctx, &Version{ID: "v1"}, "web")
 	must(t, err)
 	_, err = s.Results.named(ctx)
+	must(t, err)
+	_, err = s.Extensions.List(ctx)
 	must(t, err)
 	must(t, s.Statuses.LinkLog(ctx, "web1", "r1", "x"), s.Commands.Forget(ctx, time.Now()), s.Services.SweepDNS(ctx, "db", "example.org"))
 	if _, _, err := s.Versions.Current(ctx); unlessBad(err) != nil {

@@ -14,7 +14,7 @@ import (
 type Key struct {
 	Node, Group, Version, Rollout string
 	Service, Category, State      string
-	Word                          string // the id of a command, of a hold
+	Word                          string // the id of a command, of a hold; the digest of content
 	Hash                          string // of a step or an election
 	Place                         int
 
@@ -101,7 +101,7 @@ func (k *Key) set(word, part string) (wrong string) {
 	case "SEQ":
 		ok, wrong, k.Place = digits(part, 10), "is no number of a version", atoi(part)
 	case "CHUNK":
-		ok, wrong = digits(part, 3), "is no chunk"
+		ok, wrong, k.Place = digits(part, 3), "is no chunk", atoi(part)
 	case "TICKET":
 		number, node, _ := strings.Cut(part, "-")
 		ok, wrong, k.Node = digits(number, 19) && safetext.Name(node), "is no ticket", node

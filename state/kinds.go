@@ -97,6 +97,8 @@ var kinds = []kind{
 	{"revoking/NODE", operators, nil, "", ""},
 	{"revoked/WORD", keeper, examines[Revoked], "", ""},
 	{"blob/DIGEST/CHUNK", nodes, nil, "", ""}, // its content is held against the digest
+	{"extension/DIGEST", operators, examines[Extension], "hosts without a copy cannot fetch it", "pullet extension publish FILE"},
+	{"extension/DIGEST/CHUNK", operators, nil, "", ""}, // its content is held against the digest
 }
 
 // shape is the shape of a kind's keys, in its parts.

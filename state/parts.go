@@ -23,6 +23,8 @@ type (
 	Steps part
 	// Results are values that steps share with other nodes, kept by their digest.
 	Results part
+	// Extensions are executables of actions that operators published, kept by their digest.
+	Extensions part
 	// Services are the instances that nodes announce.
 	Services part
 	// Commands are what operators have nodes run.
@@ -43,6 +45,7 @@ func (s *Store) divide() *Store {
 	s.Presences, s.Nodes, s.Statuses = (*Presences)(all), (*Nodes)(all), (*Statuses)(all)
 	s.Doubts, s.Versions, s.Rollouts = (*Doubts)(all), (*Versions)(all), (*Rollouts)(all)
 	s.Rosters, s.Steps, s.Results = (*Rosters)(all), (*Steps)(all), (*Results)(all)
+	s.Extensions = (*Extensions)(all)
 	s.Services, s.Commands, s.Switches = (*Services)(all), (*Commands)(all), (*Switches)(all)
 	s.Bells, s.Views, s.Identities = (*Bells)(all), (*Views)(all), (*Identities)(all)
 	return s

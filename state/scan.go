@@ -3,7 +3,10 @@ package state
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -15,25 +18,50 @@ func (s *Store) Scan(ctx context.Context, most int) ([]*BadRecordError, error) {
 	var bad []*BadRecordError
 	from, end := s.prefix, clientv3.GetPrefixRangeEnd(s.prefix)
 	for len(bad) < most {
-		got, err := s.Client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(scannedAtOnce))
+		got, err := s.Client.Get(
+			ctx, from, clientv3.WithRange(end), clientv3.WithLimit(scannedAtOnce), clientv3.WithKeysOnly())
 		if err != nil {
 			return bad, err
 		}
-		for _, kv := range got.Kvs {
-			k, err := parseKey(s.prefix, string(kv.Key))
-			if err == nil && k.kind.examine != nil {
-				err = k.kind.examine(k, kv.Value)
-			}
-			if one, ok := errors.AsType[*BadRecordError](err); ok && len(bad) < most {
-				bad = append(bad, one)
-			}
-			from = string(kv.Key) + "\x00"
+		some, err := s.unreadable(ctx, got.Kvs)
+		if err != nil {
+			return bad, err
 		}
+		bad = append(bad, some...)
 		if !got.More {
 			break
 		}
+		from = string(got.Kvs[len(got.Kvs)-1].Key) + "\x00"
 	}
-	return bad, nil
+	return bad[:min(most, len(bad))], nil
+}
+
+// unreadable are the records among some keys that cannot be read, by their keys. Values on which nothing depends, such
+// as chunks of executables, are not asked for: they are large.
+func (s *Store) unreadable(ctx context.Context, keys []*mvccpb.KeyValue) (bad []*BadRecordError, err error) {
+	note := func(err error) {
+		if one, ok := errors.AsType[*BadRecordError](err); ok {
+			bad = append(bad, one)
+		}
+	}
+	var ops []clientv3.Op
+	for _, kv := range keys {
+		k, err := parseKey(s.prefix, string(kv.Key))
+		if err == nil && k.kind.examine != nil {
+			ops = append(ops, clientv3.OpGet(string(kv.Key)))
+		}
+		note(err)
+	}
+	got, _, err := s.readMany(ctx, ops)
+	for _, r := range got {
+		for _, kv := range r.GetResponseRange().Kvs {
+			if k, err := parseKey(s.prefix, string(kv.Key)); err == nil {
+				note(k.kind.examine(k, kv.Value))
+			}
+		}
+	}
+	slices.SortFunc(bad, func(a, b *BadRecordError) int { return strings.Compare(a.raw, b.raw) })
+	return bad, err
 }
 
 // ErrNotBad says that there is no record at a key which cannot be read.

@@ -50,6 +50,7 @@ type Store struct {
 	Rosters    *Rosters
 	Steps      *Steps
 	Results    *Results
+	Extensions *Extensions
 	Services   *Services
 	Commands   *Commands
 	Switches   *Switches

@@ -5,6 +5,9 @@
 // file of allowed signers in the format of ssh-keygen. A signer is the one of them that made a signature, with the
 // names that the list gives it. Rules say which signers may change which paths.
 //
+// A signature of an extension is over a text about it, which package extension reads; it is SSH, in a namespace of its
+// own.
+//
 // What is encrypted is a YAML file that SOPS wrote, for age keys. It says itself which values are, and has a MAC over
 // them all: what was changed since is refused.
 //

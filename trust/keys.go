@@ -84,7 +84,7 @@ func (k *Keys) Verify(s Signed, at time.Time) (Signer, error) {
 	case bytes.HasPrefix(s.Signature, []byte(pgpArmor)):
 		return k.pgp.verify(s, at)
 	case bytes.HasPrefix(s.Signature, []byte(sshArmor)):
-		return verifySSH(k.ssh, s, at)
+		return verifySSH(k.ssh, s, gitNamespace, at)
 	}
 	return Signer{}, &SignatureError{Why: "has a signature that is neither OpenPGP nor SSH"}
 }

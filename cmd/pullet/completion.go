@@ -32,7 +32,7 @@ func (a completions) complete(root *cobra.Command) {
 		"history": places(a.runs),
 		"verify":  first(versions, nodes), "wait": places(versions), "decommission": places(nodes),
 		"rollout start": places(versions), "rollout undo": places(versions), "rollout settle": places(a.ofFleet(targetedIn)),
-		"services": places(a.services),
+		"services": places(a.services), "extension remove": places(a.ofFleet(extensionsIn)),
 		"set-status": places(fixed(state.Provisioned, state.Configured, state.Validated),
 			fixed(state.Running, state.Success, state.Failed, state.Pending)),
 	} {
@@ -60,10 +60,15 @@ func (a completions) complete(root *cobra.Command) {
 	onlyFiles(root)
 }
 
-// onlyFiles keeps shells from offering the files here where no file is meant: as an argument of commands that take no
-// directory and run no other command, and as the value of flags.
+// fileIsMeant reports a command that takes a directory or a file, or runs another command.
+func fileIsMeant(use string) bool {
+	return strings.Contains(use, "DIR") || strings.Contains(use, "FILE") || strings.Contains(use, "COMMAND")
+}
+
+// onlyFiles keeps shells from offering the files here where no file is meant: as an argument of other commands, and as
+// the value of flags.
 func onlyFiles(c *cobra.Command) {
-	if c.ValidArgsFunction == nil && !strings.Contains(c.Use, "DIR") && !strings.Contains(c.Use, "COMMAND") {
+	if c.ValidArgsFunction == nil && !fileIsMeant(c.Use) {
 		c.ValidArgsFunction = completes(fixed())
 	}
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {

@@ -138,6 +138,9 @@ func (a doctorCmd) examine(ctx context.Context) []finding {
 	for _, err := range config.OpenSecrets() {
 		found = append(found, finding{"credentials", warn, err.Error(), ""})
 	}
+	if _, err := config.ExtensionSigners(); err != nil && config.Extensions.AllowedSigners != "" {
+		found = append(found, finding{"extensions", bad, err.Error(), "until this is mended no signed one runs here"})
+	}
 	found = append(found, a.repositories(ctx, config)...)
 	if config.NoStore() {
 		return append(found, finding{"etcd", fine, "embedded; the first pull makes it", ""}, kernelClock(), a.bus(ctx))

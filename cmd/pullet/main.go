@@ -140,7 +140,7 @@ func (a *app) root() *cobra.Command {
 	for _, c := range []*cobra.Command{
 		pullCommand(a), agentCommand(a), planCommand(a), forgetCommand(a), factsCommand(a), joinCommand(a), etcdCommand(a),
 		statusCommand(a), nodesCommand(a), failuresCommand(a), locksCommand(a), servicesCommand(a), rolloutCommand(a),
-		runCommand(a), enableCommand(a), disableCommand(a), fleetCommand(a),
+		runCommand(a), enableCommand(a), disableCommand(a), fleetCommand(a), extensionCommand(a),
 		verifyCommand(a), pendingCommand(a), waitCommand(a), setStatusCommand(a), decommissionCommand(a),
 		historyCommand(a), journalCommand(a), doctorCommand(a),
 		initCommand(a), validateCommand(a), renderCommand(a), secretsCommand(a), explainCommand(a), schemaCommand(a),

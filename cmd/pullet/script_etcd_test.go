@@ -114,6 +114,26 @@ func showEtcd(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// damage KEY [VALUE] removes a record of the fleet, or writes a value into it, as whoever can write there may.
+func damageRecord(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: damage KEY [VALUE]")
+	}
+	s, err := state.Open(context.Background(), state.Config{Fleet: "default", Dir: ts.MkAbs("etcd")})
+	ts.Check(err)
+	defer func() { ts.Check(s.Close()) }()
+	etcd, err := clientv3.New(clientv3.Config{Endpoints: s.Client.Endpoints()}) // the store writes nothing that it cannot read
+	ts.Check(err)
+	defer func() { ts.Check(etcd.Close()) }()
+	key := "/pullet/default/" + args[0]
+	if len(args) == 2 {
+		_, err = etcd.Put(context.Background(), key, args[1])
+	} else {
+		_, err = etcd.Delete(context.Background(), key)
+	}
+	ts.Check(err)
+}
+
 // nospace on|off makes the store that the nodes of a script share refuse what needs room, as it does when its quota is
 // used up.
 func runNoSpace(ts *testscript.TestScript, neg bool, args []string) {

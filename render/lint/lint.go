@@ -119,7 +119,7 @@ func (l *Lint) noteConditions(c render.Conditions) {
 
 // Findings is all that was found. What can be said only when every node was added is left out unless complete is true.
 func (l *Lint) Findings(complete bool) render.ErrorList {
-	out := slices.Concat(l.found, strays(l.repo), signers(l.repo), encrypted(l.repo))
+	out := slices.Concat(l.found, strays(l.repo), signers(l.repo), encrypted(l.repo), unseenExtensions(l.repo))
 	for _, f := range l.repo.Texts() {
 		out = append(out, f.SecretsInClear()...)
 	}

@@ -22,6 +22,8 @@ type List []*definition
 type definition struct {
 	manifest *render.Extension
 	schema   *paramSchema // nil: its manifest has mistakes
+	digest   string       // of the executable that is meant, once Fetch knows it
+	says     string       // who says that it is meant: the beginning of a sentence that ends with the digest
 	path     string       // of the executable, once Fetch has put it there
 	failed   error        // why it did not
 }
@@ -34,9 +36,10 @@ func Load(repo *render.Repository, builtin []apply.Spec) (List, render.ErrorList
 	var out List
 	for _, e := range list {
 		b := &definition{manifest: e}
-		own := shadows(e, builtin)
+		own := append(shadows(e, builtin), wrongVersion(e)...)
 		if len(own) == 0 && !e.Broken {
 			b.schema, own = compileSchema(e)
+			own = append(own, signedMistakes(e)...)
 		}
 		errs = append(errs, own...)
 		out = append(out, b)

@@ -57,6 +57,12 @@ func jobs(files fs.FS, text string) fstest.MapFS {
 // bindLayers makes the program of repositories with extensions, as the agent does.
 func bindLayers(s *actiontest.Scene, layers ...fs.FS) (*apply.Program, error) {
 	s.T.Helper()
+	return bindOn(s, extension.Host{Dir: cache(s)}, layers...)
+}
+
+// bindOn does so on a host that believes somebody, or has a record of the fleet.
+func bindOn(s *actiontest.Scene, h extension.Host, layers ...fs.FS) (*apply.Program, error) {
+	s.T.Helper()
 	var all []render.Layer
 	for i, l := range layers {
 		all = append(all, render.Layer{Name: fmt.Sprintf("repo%d", i+1), FS: l})
@@ -71,7 +77,7 @@ func bindLayers(s *actiontest.Scene, layers ...fs.FS) (*apply.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return program, extensions.Fetch(context.Background(), cache(s), cat)
+	return program, extensions.Fetch(context.Background(), h, cat)
 }
 
 // cache is where executables lie.

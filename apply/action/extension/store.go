@@ -1,14 +1,12 @@
 package extension
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -20,68 +18,9 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-const (
-	fetchTime = 5 * time.Minute // for one executable
-	// after which one that nothing uses is dropped: a version that is taken back still finds its own
-	unusedTime = 30 * 24 * time.Hour
-)
-
-// Fetch puts the executables that the steps of a catalog need into a directory, each named by its digest, from the
-// repository or its address. One that cannot be had fails the steps that need it, and no others. Executables that were
-// not used for long are dropped.
-func (x List) Fetch(ctx context.Context, dir string, cat *render.Catalog) error {
-	dir, err := filepath.Abs(dir) // commands run elsewhere
-	if err != nil {
-		return err
-	}
-	needed := map[string]bool{}
-	for _, j := range cat.Jobs {
-		for _, s := range j.Steps {
-			needed[s.Action] = true
-		}
-	}
-	for _, b := range x {
-		if !needed[b.manifest.Name] {
-			continue
-		}
-		b.path = filepath.Join(dir, b.manifest.Digest)
-		b.failed = b.fetch(ctx, dir)
-	}
-	return dropUnused(dir)
-}
-
-// fetch makes sure that the executable is on this host.
-func (b *definition) fetch(ctx context.Context, dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	if b.intact() == nil {
-		return touch(b.path)
-	}
-	if b.manifest.URL == "" {
-		f, err := b.manifest.Open()
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		return b.save(f)
-	}
-	ctx, cancel := context.WithTimeout(ctx, fetchTime)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.manifest.URL, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return fmt.Errorf("cannot fetch the executable: %w", err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("cannot fetch the executable: %s answers %s", b.manifest.URL, resp.Status)
-	}
-	return b.save(resp.Body)
-}
+// unusedTime is after which an executable that nothing uses is dropped: a version that is taken back still finds its
+// own.
+const unusedTime = 30 * 24 * time.Hour
 
 // touch notes that a file is used, once a day.
 func touch(path string) error {
@@ -106,14 +45,8 @@ func (b *definition) save(r io.Reader) error {
 	switch {
 	case err != nil:
 		err = fmt.Errorf("cannot fetch the executable: %w", err)
-	case digest != b.manifest.Digest:
-		err = fmt.Errorf(
-			"%s has sha256:%s, and the manifest wants sha256:%s: it is not used; print the right one with: %s",
-			b.manifest.Source(),
-			digest,
-			b.manifest.Digest,
-			b.manifest.PrintDigest(),
-		)
+	case digest != b.digest:
+		err = b.another(digest)
 	}
 	if err != nil {
 		return errors.Join(err, f.Cleanup())
@@ -122,6 +55,15 @@ func (b *definition) save(r io.Reader) error {
 		return err
 	}
 	return durable.SyncDir(filepath.Dir(b.path))
+}
+
+// another says that the executable has a digest which nobody meant.
+func (b *definition) another(digest string) error {
+	err := fmt.Errorf("%s has sha256:%s, and %s sha256:%s: it is not used", b.manifest.Source(), digest, b.says, b.digest)
+	if b.manifest.Digest != "" {
+		err = fmt.Errorf("%w; print the right one with: %s", err, b.manifest.PrintDigest())
+	}
+	return err
 }
 
 // copyDigest copies and gives the SHA-256 of what it copied.
@@ -162,7 +104,7 @@ func (b *definition) intact() error {
 	switch {
 	case err != nil:
 		return err
-	case digest != b.manifest.Digest:
+	case digest != b.digest:
 		return fmt.Errorf("the copy of %s on this host was changed: it has sha256:%s", b.manifest.Source(), digest)
 	case info.Mode().Perm() != 0o700:
 		return fmt.Errorf(

@@ -21,6 +21,7 @@ type connection struct {
 	failed error              // why no store can be opened by this process any more
 	leased context.CancelFunc // ends the renewal of the lease
 	lease  clientv3.LeaseID   // of the last registration; 0: there was none
+	old    bool               // it was opened with credentials that were renewed since
 }
 
 // open opens the fleet's record, or gives the one that is open.
@@ -55,6 +56,27 @@ func (c *connection) openBy(
 	return s, nil
 }
 
+// stale has the next pull connect anew, with the credentials that are there now.
+func (c *connection) stale() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.old = true
+}
+
+// refresh closes a connection with credentials that were renewed since, before a pull begins.
+func (c *connection) refresh() error {
+	if !c.isOld() {
+		return nil
+	}
+	return c.drop()
+}
+
+func (c *connection) isOld() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.old
+}
+
 // store is the record that is open; nil where none is.
 func (c *connection) store() *state.Store {
 	c.mu.Lock()
@@ -75,7 +97,7 @@ func (c *connection) drop() error {
 	}
 	c.failed = c.opened.Broken()
 	err := c.opened.Close()
-	c.opened = nil
+	c.opened, c.old = nil, false
 	return err
 }
 

@@ -52,15 +52,29 @@ func (c Config) CreateFleet(
 	if err := j.write(datastoreFile, append([]byte("# Written by pullet fleet create.\n"), text...)); err != nil {
 		return made, err
 	}
-	if _, err := os.Stat(n.MemberDir()); errors.Is(err, fs.ErrNotExist) { // else it was handed over before a kill
-		c.Etcd.Endpoints = nil
-		if err := c.store().HandOver(ctx, n.MemberDir()); err != nil {
-			return made, err
-		}
-	} else if err != nil {
+	if err := c.handOver(ctx, n.MemberDir()); err != nil {
 		return made, err
 	}
 	return CreatedFleet{n.AuthorityFile(), n.Fingerprint()}, n.Finish()
+}
+
+// handOver has the datastore go on with the record that this host had for itself, and tells the host's own record that
+// it is the same one.
+func (c Config) handOver(ctx context.Context, to string) error {
+	if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) { // it was handed over before a kill
+		return err
+	}
+	c.Etcd.Endpoints = nil
+	cluster, err := c.store().HandOver(ctx, to)
+	if err != nil || cluster == 0 {
+		return err
+	}
+	l, err := c.ReadLocal()
+	if err != nil {
+		return err
+	}
+	l.Store.Cluster = cluster
+	return l.Save(c.Paths.State)
 }
 
 // joinsOwn gives somebody of this host a certificate, without a door.

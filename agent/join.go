@@ -37,6 +37,9 @@ type registration struct {
 // with what the node knows.
 func (r *registration) join(ctx context.Context) error {
 	began := time.Now()
+	if err := r.connection.refresh(); err != nil {
+		return err
+	}
 	store, err := r.connection.open(ctx)
 	var away *state.UnreachableError
 	if errors.As(err, &away) {
@@ -96,6 +99,7 @@ func (r *registration) join(ctx context.Context) error {
 	}
 	r.away.ends()
 	r.registered(store, presence)
+	r.renewCertificate(ctx, store, presence.Found.Authority)
 	r.reporter.before = presence.Found.Waits
 	r.out.looked(presence.Revision)
 	r.local.Pulls(node.LastSeen, r.outside.Host.Boot) // the next pull tells from it how long the gap was

@@ -101,7 +101,7 @@ func (j *Joining) configuration(a authority.Answer) ([]byte, error) {
 
 // write writes a file beside the configuration.
 func (j *Joining) write(name string, text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(j.path(name)), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(j.path(name)), 0o700); err != nil {
 		return err
 	}
 	return durable.Replace(j.path(name), text)

@@ -60,6 +60,9 @@ func Run(ctx context.Context, o Options) (err error) {
 			err = errors.Join(err, k.close())
 		}
 	}()
+	if _, err := k.round(ctx); err != nil {
+		return err
+	}
 	closed, err := k.serveDoors(ctx)
 	if err != nil {
 		return err
@@ -128,10 +131,10 @@ func (k *keeper) open(ctx context.Context) error {
 // recordFirst records who got a certificate before there was a record.
 func (k *keeper) recordFirst(ctx context.Context) error {
 	var first map[string]state.Identity
-	err := durable.ReadJSON(k.file(firstFile), &first)
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(k.file(firstFile)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	err := durable.ReadJSON(k.file(firstFile), &first)
 	for name, i := range first {
 		if err == nil {
 			err = k.store.Identities.Record(ctx, name, i)

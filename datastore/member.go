@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/pullet/pullet/state"
 )
@@ -25,6 +28,7 @@ const (
 type member struct {
 	Config
 	server *embed.Etcd
+	level  zap.AtomicLevel // of what etcd logs
 }
 
 // startMember starts the member and waits until it serves.
@@ -34,11 +38,15 @@ func startMember(ctx context.Context, c Config) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
+	// What it warns of is what the keeper looks up, such as whether a user is there.
+	level := zap.NewAtomicLevelAt(zapcore.ErrorLevel)
+	encoder := zapcore.NewConsoleEncoder(zap.NewProductionEncoderConfig())
+	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), level)))
 	server, err := embed.StartEtcd(config)
 	if err != nil {
 		return nil, fmt.Errorf("etcd does not start: %w", err)
 	}
-	m := &member{c, server}
+	m := &member{c, server, level}
 	select {
 	case <-server.Server.ReadyNotify():
 		return m, nil
@@ -57,7 +65,6 @@ func startMember(ctx context.Context, c Config) (*member, error) {
 func (c Config) member() (*embed.Config, error) {
 	out := embed.NewConfig()
 	out.Name, out.Dir = memberName, c.file(memberDir)
-	out.LogLevel = "warn"
 	client, err := url.Parse("https://" + listening(c.Client))
 	if err != nil {
 		return nil, fmt.Errorf("datastore.client: %w", err)
@@ -68,7 +75,8 @@ func (c Config) member() (*embed.Config, error) {
 	}
 	peer := url.URL{Scheme: "unix", Path: filepath.Join(c.Dir, "peer.sock:0")} // the port means nothing
 	out.ListenClientUrls, out.AdvertiseClientUrls = []url.URL{*client}, []url.URL{*advertised}
-	out.ListenPeerUrls, out.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
+	// Of a peer's URL etcd listens at the host: with a path alone it would take an abstract socket, open to everybody.
+	out.ListenPeerUrls, out.AdvertisePeerUrls = []url.URL{{Scheme: peer.Scheme, Host: peer.Path}}, []url.URL{peer}
 	out.InitialCluster = memberName + "=" + peer.String()
 	out.ClientTLSInfo = transport.TLSInfo{
 		CertFile: c.file(serverFile), KeyFile: c.file(serverFile), TrustedCAFile: c.file(bundleFile),
@@ -88,8 +96,11 @@ func (m *member) connect(ctx context.Context, fleet string) (*state.Store, error
 	})
 }
 
-// stop ends the member in order.
-func (m *member) stop() { m.server.Close() }
+// stop ends the member in order. etcd takes each listener that is closed for an error.
+func (m *member) stop() {
+	m.level.SetLevel(zapcore.DPanicLevel)
+	m.server.Close()
+}
 
 // failed is why etcd ended by itself.
 func (m *member) failed() <-chan error { return m.server.Err() }

@@ -5,8 +5,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
+	"syscall"
 	"time"
 )
 
@@ -31,6 +33,9 @@ func refusedTLS(endpoints []string, c *tls.Config) error {
 			return err
 		case isAlert(err):
 			return fmt.Errorf("it refuses this host (etcd.tls.cert and key): %w", err)
+		case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+			return errors.New("it ends the connection when it knows the certificate of this host (etcd.tls.cert): " +
+				"it was revoked, or the server wants another one")
 		}
 	}
 	return nil

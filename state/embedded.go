@@ -83,7 +83,8 @@ func (e *embedded) config(data string, client, peer url.URL) *embed.Config {
 	c.AutoCompactionMode, c.AutoCompactionRetention = "revision", strconv.Itoa(keptRevisions)
 	c.SnapshotCount, c.SnapshotCatchUpEntries = snapshotEvery, keptEntries
 	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
-	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
+	// Of a peer's URL etcd listens at the host: with a path alone it would take an abstract socket, open to everybody.
+	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{{Scheme: peer.Scheme, Host: peer.Path}}, []url.URL{peer}
 	c.InitialCluster = c.Name + "=" + peer.String()
 	return c
 }

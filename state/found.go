@@ -16,6 +16,8 @@ type Found struct {
 	InStep     bool     // it holds a place at a serialized step
 	Role       string   // that it registers with
 	Orders     Orders   // of operators, for that role
+
+	Authority Authority // of the fleet; zero where it has none of its own
 }
 
 // foundOps read what found files.
@@ -28,6 +30,7 @@ func (s *Statuses) foundOps(node, role string) []clientv3.Op {
 		clientv3.OpGet(s.key(Rollout, Pending, node)),
 		clientv3.OpGet(s.store.Steps.SemaphorePrefix(""), clientv3.WithPrefix()),
 		clientv3.OpGet(s.store.Versions.skippedKey()),
+		clientv3.OpGet(s.store.Identities.authorityKey()),
 	)
 }
 
@@ -51,6 +54,9 @@ func (s *Statuses) found(node, role string, answers []*pb.ResponseOp) (f Found) 
 		if one, err := Read[Skipped](s.store, kv); err == nil {
 			f.Skipped = &one
 		}
+	}
+	for _, kv := range answers[4].GetResponseRange().Kvs {
+		f.Authority, _ = Read[Authority](s.store, kv) // hosts keep what they believe where it cannot be read
 	}
 	return f
 }

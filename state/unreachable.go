@@ -11,6 +11,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/pullet/pullet/authority"
 )
 
 // UnreachableError says that the store did not answer in time, takes no writes, or does not let this host in.
@@ -27,6 +29,9 @@ type Access struct {
 	Password bool   // it has one, so etcd knows the user
 	Prefix   string // of the keys that it needs
 	Flags    string // for etcdctl
+
+	Kind  authority.Kind // what it is in a fleet with an authority of its own
+	pulls bool           // it is a host at work, and nobody who types a command
 }
 
 func (e *UnreachableError) Error() string {
@@ -61,6 +66,12 @@ func (e *UnreachableError) denial() string {
 		return fmt.Sprintf("user %s or the password is wrong (etcd.username, etcd.passwordFile)", user)
 	case user == "":
 		return "it names no user: set etcd.tls.cert and key, or etcd.username and passwordFile (docs/etcd.md)"
+	case e.Access.Kind == authority.Node && !e.Access.pulls:
+		return "that is for operators, and it has the certificate of the host " + user +
+			" alone: run it on a host with etcd.operator, or join here: pullet fleet invite NAME --operator"
+	case e.Access.Kind != "":
+		return fmt.Sprintf("%s %s may not do that, or was revoked: pullet fleet list; pullet fleet invite %s lets it in again",
+			e.Access.Kind, user, user)
 	}
 	add := "" // etcd refuses a user that it does not know in the same words
 	if !e.Access.Password {
@@ -99,24 +110,28 @@ func (c Config) access() Access {
 		a.Flags += " --user " + c.Username
 		a.Password = true
 	} else if c.TLS.Cert != "" {
-		a.User = commonName(c.TLS.Cert)
+		a.User, a.Kind = certificate(c.TLS.Cert)
+		a.pulls = c.Node != ""
 	}
 	return a
 }
 
-// commonName is the name in a certificate, which etcd takes for the user; "" where it cannot be read.
-func commonName(file string) string {
+// certificate is whom the first certificate of a file names, which etcd takes for the user, and what that is in a fleet
+// with an authority of its own; both "" where it cannot be read.
+func certificate(file string) (user string, kind authority.Kind) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return ""
+		return "", ""
 	}
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return ""
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil { // a key
+			continue
+		}
+		if s, err := authority.SubjectOf(c); err == nil {
+			return s.Name, s.Kind
+		}
+		return c.Subject.CommonName, ""
 	}
-	c, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return ""
-	}
-	return c.Subject.CommonName
+	return "", ""
 }

@@ -59,7 +59,7 @@ func readExecutable(file string) ([]byte, error) {
 }
 
 func (a extensionCmd) publish(ctx context.Context, store *state.Store, name string, content []byte) error {
-	e, err := store.Extensions.Publish(ctx, name, operator(), content)
+	e, err := store.Extensions.Publish(ctx, name, a.operator(), content)
 	if err != nil {
 		return err
 	}

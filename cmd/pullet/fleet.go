@@ -34,6 +34,9 @@ func (a *app) onRecord(cmd *cobra.Command, open func(agent.Config, context.Conte
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if err := config.RenewForPeople(cmd.Context(), store); err != nil {
+		a.warn("the certificate of these commands is not renewed: %v", store.Explain(err))
+	}
 	err = store.Explain(do(cmd.Context(), store))
 	for _, bad := range store.BadRecords() {
 		if said, ok := errors.AsType[*state.BadRecordError](err); !ok || said.Key != bad.Key {

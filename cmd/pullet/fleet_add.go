@@ -126,7 +126,7 @@ func (a *app) answer(
 	if err := json.Unmarshal(line, &asked); err != nil {
 		return fmt.Errorf("the host did not ask for a certificate: %w", err)
 	}
-	if asked.Token, err = o.record(ctx, store, o.name, operator()); err != nil {
+	if asked.Token, err = o.record(ctx, store, o.name, a.operator()); err != nil {
 		return err
 	}
 	answer, err := authority.AskInside(ctx, d.DoorSocket(), asked)

@@ -100,7 +100,7 @@ func (a *app) invite(ctx context.Context, store *state.Store, name string, o inv
 	if fleet.Door == "" {
 		return errors.New("the datastore has no door on the network (datastore.door): use pullet fleet add user@host")
 	}
-	token, err := o.record(ctx, store, name, operator())
+	token, err := o.record(ctx, store, name, a.operator())
 	if err != nil {
 		return err
 	}

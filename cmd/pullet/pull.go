@@ -122,7 +122,7 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, p pullFlags) (err error)
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
 	node.EndNow = a.endNow
-	o.By = operator()
+	o.By = a.operator()
 	show, stop := a.watcher(cmd.Context(), log, logged, p.quiet)
 	o.Waiting, o.Begins, o.Watch = show.Waiting, show.Begin, show.Step
 	if live {
@@ -199,8 +199,17 @@ func incomplete(ctx context.Context, out *agent.Outcome, err error) error {
 	return stopped(ctx, err)
 }
 
-// operator is who runs the command, and on which host, for the record: root alone could be anybody.
-func operator() string {
+// operator is who runs the command, for the record: the name in the certificate of an operator, and who types it where.
+func (a *app) operator() string {
+	config, err := a.readConfig()
+	if name := config.Operator(); err == nil && name != "" {
+		return name + " (" + userOnHost() + ")"
+	}
+	return userOnHost()
+}
+
+// userOnHost is who types a command, and on which host: root alone could be anybody.
+func userOnHost() string {
 	name := "unknown"
 	if u, err := user.Current(); err == nil {
 		name = u.Username

@@ -72,7 +72,7 @@ func (r resuming) check() error {
 
 // acceptStore accepts the fleet's record, once hosts at work had the time to report what it has forgotten.
 func (a steerCmd) acceptStore(ctx context.Context, store *state.Store, force bool) error {
-	err := state.AwaitReports(ctx, store, operator(), func(until time.Time) {
+	err := state.AwaitReports(ctx, store, a.operator(), func(until time.Time) {
 		fmt.Fprintf(
 			a.err,
 			"waiting until %s: hosts at work report first what the record has forgotten\n",
@@ -101,7 +101,7 @@ func (a steerCmd) acceptStore(ctx context.Context, store *state.Store, force boo
 			strings.Join(busy, ", "),
 		)
 	}
-	if err := store.Doubts.Accept(ctx, operator()); err != nil {
+	if err := store.Doubts.Accept(ctx, a.operator()); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(
@@ -170,7 +170,7 @@ func (a steerCmd) resume(ctx context.Context, store *state.Store, r resuming) er
 	if err := doubted(o); err != nil {
 		return err
 	}
-	lifted, err := r.lift(ctx, store, o)
+	lifted, err := r.lift(ctx, store, o, a.operator())
 	if err == nil {
 		o, err = store.Views.Fleet(ctx, false)
 	}
@@ -191,7 +191,7 @@ func (a steerCmd) resume(ctx context.Context, store *state.Store, r resuming) er
 }
 
 // lift lifts what is to be lifted, and returns it as it was.
-func (r resuming) lift(ctx context.Context, store *state.Store, o *state.Overview) (stops, error) {
+func (r resuming) lift(ctx context.Context, store *state.Store, o *state.Overview, by string) (stops, error) {
 	lifted := stops{Halts: []state.GroupGate{}}
 	var err error
 	if r.role == "" && !r.halts {
@@ -202,7 +202,7 @@ func (r resuming) lift(ctx context.Context, store *state.Store, o *state.Overvie
 	if r.pause {
 		return lifted, nil
 	}
-	halts, err := store.Rollouts.Resume(ctx, operator(), r.groups(o)...)
+	halts, err := store.Rollouts.Resume(ctx, by, r.groups(o)...)
 	lifted.Halts = append(lifted.Halts, halts...)
 	return lifted, err
 }

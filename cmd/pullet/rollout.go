@@ -48,7 +48,7 @@ func decommissionCommand(a *app) *cobra.Command {
 }
 
 func (a steerCmd) decommission(ctx context.Context, store *state.Store, node string, force bool) error {
-	done, err := store.Nodes.Decommission(ctx, node, operator(), force)
+	done, err := store.Nodes.Decommission(ctx, node, a.operator(), force)
 	if err != nil {
 		return err
 	}

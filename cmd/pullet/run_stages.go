@@ -47,7 +47,7 @@ func (a runCmd) command(
 	}
 	c := &state.Command{
 		ID: time.Now().UTC().Format("20060102T150405.000"), Args: args, Target: o.target, Max: 1, MaxFailures: o.fails,
-		Timeout: o.timeout, Reason: o.reason, By: operator(), At: time.Now().UTC(), Until: time.Now().UTC().Add(o.expires),
+		Timeout: o.timeout, Reason: o.reason, By: a.operator(), At: time.Now().UTC(), Until: time.Now().UTC().Add(o.expires),
 	}
 	nodes, err := o.nodes(c, fleet)
 	if err != nil {

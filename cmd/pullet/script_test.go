@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,7 +40,7 @@ func TestScripts(t *testing.T) {
 		Dir:       "testdata/script",
 		Setup:     setupScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"as": asNode, "commit": commitAll, "damage": damageRecord, "etcd": showEtcd, "exits": exits, "forge": forgeVersion, "logstore": runLogStore, "lose": loseNode, "member": runMember, "milestones": milestones, "node": writeNode,
+			"address": freeAddress, "as": asNode, "commit": commitAll, "damage": damageRecord, "etcd": showEtcd, "exits": exits, "forge": forgeVersion, "logstore": runLogStore, "lose": loseNode, "member": runMember, "milestones": milestones, "node": writeNode,
 			"nospace": runNoSpace, "subst": substFiles,
 			"store": runStore, "tag": tagHead, "typed": isTyped, "waitfor": waitFor, "web": runWeb,
 		},
@@ -212,6 +213,19 @@ func substFiles(ts *testscript.TestScript, neg bool, args []string) {
 	for _, file := range args {
 		text := strings.ReplaceAll(ts.ReadFile(file), "$WORK", ts.Getenv("WORK"))
 		ts.Check(os.WriteFile(ts.MkAbs(file), []byte(text), 0o644))
+	}
+}
+
+// freeAddress is "address NAME...": each variable is an address of this machine at which nobody listens.
+func freeAddress(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: address NAME...")
+	}
+	for _, name := range args {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		ts.Check(err)
+		defer func() { ts.Check(l.Close()) }()
+		ts.Setenv(name, l.Addr().String())
 	}
 }
 

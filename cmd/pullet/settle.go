@@ -60,7 +60,7 @@ func (s settling) check() error {
 }
 
 func (a steerCmd) settle(ctx context.Context, store *state.Store, step string, s settling) error {
-	settled, err := store.Steps.Settle(ctx, step, operator(), state.Settling{Done: s.done, Force: s.force})
+	settled, err := store.Steps.Settle(ctx, step, a.operator(), state.Settling{Done: s.done, Force: s.force})
 	if err != nil {
 		return err
 	}

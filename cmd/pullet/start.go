@@ -124,7 +124,7 @@ func (a *app) start(
 		a.warn("%s", w)
 	}
 	if !s.noop && !settled(p) {
-		p.Version.By, p.Version.Reason = operator(), s.reason
+		p.Version.By, p.Version.Reason = a.operator(), s.reason
 		if err := store.Versions.Move(ctx, p.Version, p.Current, p.Seen); err != nil {
 			return err
 		}

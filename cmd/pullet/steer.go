@@ -35,7 +35,7 @@ func pauseCommand(a *app) *cobra.Command {
 type steerCmd struct{ *app }
 
 func (a steerCmd) pause(ctx context.Context, store *state.Store, l lasting) error {
-	w := &state.Switch{Reason: l.reason, By: operator(), At: time.Now().UTC()}
+	w := &state.Switch{Reason: l.reason, By: a.operator(), At: time.Now().UTC()}
 	done, err := store.Switches.Pause(ctx, w, l.lasts)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func failCommand(a *app) *cobra.Command {
 }
 
 func (a steerCmd) failRollout(ctx context.Context, store *state.Store, reason string) error {
-	v, done, err := store.Versions.Halt(ctx, operator(), reason)
+	v, done, err := store.Versions.Halt(ctx, a.operator(), reason)
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func (a steerCmd) undo(ctx context.Context, store *state.Store, args []string, l
 	if err != nil {
 		return err
 	}
-	set, err := store.Versions.Undo(ctx, current, rev, operator(), l.reason, l.lasts)
+	set, err := store.Versions.Undo(ctx, current, rev, a.operator(), l.reason, l.lasts)
 	if err != nil {
 		return err
 	}

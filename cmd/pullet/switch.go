@@ -136,7 +136,7 @@ func (a steerCmd) setSwitch(ctx context.Context, store *state.Store, w *switchin
 		Enabled:    enabled,
 		AllChanges: w.allChanges,
 		Reason:     w.reason,
-		By:         operator(),
+		By:         a.operator(),
 		At:         time.Now().UTC(),
 	}
 	if w.version != "" {

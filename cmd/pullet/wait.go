@@ -168,7 +168,7 @@ func (a waitCmd) afterHalt(
 		if h.Node == "" || len(h.Failed) > 0 { // by hand or by its deadline, or not mended yet
 			continue
 		}
-		opened, err := store.Rollouts.Resume(ctx, operator(), h.Group)
+		opened, err := store.Rollouts.Resume(ctx, a.operator(), h.Group)
 		var moved *state.MovedError
 		if err != nil && !errors.As(err, &moved) {
 			return true, err

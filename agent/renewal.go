@@ -96,7 +96,13 @@ func (r renewal) replace(ctx context.Context, who authority.Subject, bundle []by
 	if err := durable.Replace(r.files.Cert, append(key, id.Certificate...)); err != nil {
 		return false, err
 	}
-	return true, os.Remove(r.files.Cert + nextFile)
+	next, err := authority.Inspect([]byte(id.Certificate))
+	if err != nil {
+		return true, err
+	}
+	return true, errors.Join(
+		os.Remove(r.files.Cert+nextFile), r.store.Identities.Ask(ctx, who.Name, state.Request{Uses: next.Serial}),
+	)
 }
 
 // next is the key that waits for its certificate, and the request for it: the same until it came.

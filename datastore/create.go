@@ -45,6 +45,7 @@ func (n *New) Admit(i state.Invitation, csr []byte) (authority.Answer, error) {
 	if err != nil {
 		return authority.Answer{}, err
 	}
+	next.Uses = next.Serials[0].Number
 	n.first[i.Name] = next
 	return n.answer(i.Name, next), nil
 }

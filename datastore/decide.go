@@ -13,6 +13,7 @@ type todo struct {
 	revoke      []string // who loses all certificates
 	grant       []string // whom etcd does not know yet
 	drop        []string // users of etcd whom nobody invited
+	uses        []string // who says that the next certificate is in its place
 	issue       []string // who gets the next certificate
 	invitations []string // that ended
 	revoked     []string // certificates that would have ended by themselves
@@ -28,7 +29,10 @@ func decide(c state.Credentials, users []string, now time.Time) (t todo) {
 		case !slices.Contains(users, name):
 			t.grant = append(t.grant, name)
 		}
-		if _, asks := c.Requests[name]; asks {
+		switch r, asks := c.Requests[name]; {
+		case asks && r.Uses != "":
+			t.uses = append(t.uses, name)
+		case asks:
 			t.issue = append(t.issue, name)
 		}
 	}

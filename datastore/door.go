@@ -30,7 +30,10 @@ func (k *keeper) serveDoors(ctx context.Context) (closed func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("the door of this host: %w", err)
 	}
-	doors := []*http.Server{k.serve(ctx, inside, handler)}
+	all := http.NewServeMux()
+	all.Handle("/", handler)
+	all.HandleFunc("POST "+rotatePath, k.serveRotate)
+	doors := []*http.Server{k.serve(ctx, inside, all)}
 	if k.Door != "" {
 		outside, err := tls.Listen("tcp", listening(k.Door), &tls.Config{
 			MinVersion: tls.VersionTLS13, GetCertificate: k.serverCertificate,
@@ -99,6 +102,7 @@ func (k *keeper) admit(ctx context.Context, asked authority.Asked) (authority.An
 		return authority.Answer{}, errors.Join(err, noInvitation(err))
 	}
 	k.Log.WithField("name", i.Name).Info("joined")
+	next.Uses = next.Serials[0].Number
 	return a, k.enter(ctx, i.Name, next, c, now)
 }
 

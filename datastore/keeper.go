@@ -109,6 +109,9 @@ func (k *keeper) serving() (*member, *state.Store, error) {
 
 // open starts the member and opens the record as the keeper.
 func (k *keeper) open(ctx context.Context) error {
+	if err := k.keys.believe(); err != nil {
+		return err
+	}
 	member, err := startMember(ctx, k.Config)
 	if err != nil {
 		return err
@@ -182,7 +185,11 @@ func (k *keeper) round(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return c.Revision, errors.Join(k.renew(ctx, now), k.do(ctx, decide(c, names, now), c, now), k.publish(ctx))
+	err = errors.Join(k.renew(ctx, now), k.do(ctx, decide(c, names, now), c, now), k.publish(ctx))
+	if err == nil && k.keys.authority.Rotating() && len(k.keys.former(c.Identities)) == 0 {
+		err = k.finish(ctx, now)
+	}
+	return c.Revision, err
 }
 
 // do does it, who loses first.
@@ -204,6 +211,9 @@ func (k *keeper) do(ctx context.Context, t todo, c state.Credentials, now time.T
 	}
 	for _, name := range t.grant {
 		errs = append(errs, k.users.grant(ctx, name, c.Identities[name].Kind))
+	}
+	for _, name := range t.uses {
+		errs = append(errs, k.confirm(ctx, name, c.Identities[name], c.Requests[name].Uses))
 	}
 	for _, name := range t.issue {
 		errs = append(errs, k.issue(ctx, name, c.Identities[name], c.Requests[name], now))

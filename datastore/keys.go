@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -40,7 +41,7 @@ func readKeys(c Config, fleet string) (*keys, error) {
 
 // write writes what hosts and the server believe, and new credentials of the server and of the keeper.
 func (k *keys) write(now time.Time) error {
-	if err := durable.Replace(k.file(bundleFile), k.authority.Bundle()); err != nil {
+	if err := k.believe(); err != nil {
 		return err
 	}
 	for file, who := range map[string]authority.Subject{
@@ -52,6 +53,18 @@ func (k *keys) write(now time.Time) error {
 		}
 	}
 	return nil
+}
+
+// believe writes what the server believes. A member reads it when it starts.
+func (k *keys) believe() error { return durable.Replace(k.file(bundleFile), k.authority.Bundle()) }
+
+// change puts another authority in the place of this one.
+func (k *keys) change(a *authority.Authority) error {
+	err := durable.Replace(k.file(authorityFile), a.Encode())
+	if err == nil {
+		k.authority = a
+	}
+	return err
 }
 
 // credentials makes a key and its certificate, in one file.
@@ -86,6 +99,20 @@ func (k *keys) certificate(name string, i state.Identity, csr string, now time.T
 	i.Serials = slices.DeleteFunc(slices.Clone(i.Serials), func(s state.Serial) bool { return now.After(s.Until) })
 	i.Serials = append(i.Serials, state.Serial{Number: c.Serial, Until: c.NotAfter})
 	return i, nil
+}
+
+// former are those whose certificate a former authority signed, or who are not known to use a newer one: after a
+// rotation they would be shut out.
+func (k *keys) former(all map[string]state.Identity) (out []string) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		i := all[name]
+		by, err := authority.SignedBy([]byte(i.Certificate))
+		c, damaged := authority.Inspect([]byte(i.Certificate))
+		if err != nil || damaged != nil || by != k.authority.Fingerprint() || i.Uses != c.Serial {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // answer is what somebody gets with a certificate.

@@ -30,6 +30,7 @@ type Identity struct {
 	By          string         `json:"by"`          // who invited
 	At          time.Time      `json:"at"`          // when the certificate was issued
 	Serials     []Serial       `json:"serials"`     // of all its certificates that are still valid
+	Uses        string         `json:"uses"`        // the number of the certificate that it is known to use
 }
 
 // Ends is when the last of its certificates ends.
@@ -48,9 +49,10 @@ type Serial struct {
 	Until  time.Time `json:"until"`  // when it ends
 }
 
-// Request is what the holder of a certificate asks for before it ends.
+// Request is what the holder of a certificate asks for before it ends, or says when the next one is in its place.
 type Request struct {
-	CSR string `json:"csr"` // in PEM
+	CSR  string `json:"csr,omitempty"`  // in PEM
+	Uses string `json:"uses,omitempty"` // the number of the certificate that it uses from now on
 }
 
 // Invitation is a token that somebody may use once, with the labels of the host.
@@ -83,6 +85,7 @@ func (i *Identity) check(Key) error {
 		"%s is no kind of an identity", quoted(string(i.Kind)))
 	c.unless(len(i.Serials) <= maxList, "it has %d certificates", len(i.Serials))
 	c.times(i.At)
+	c.unless(i.Uses == "" || serial(i.Uses), "%s is no serial number", quoted(i.Uses))
 	for _, s := range i.Serials {
 		c.unless(serial(s.Number), "%s is no serial number", quoted(s.Number))
 		c.times(s.Until)
@@ -97,6 +100,7 @@ func serial(text string) bool { return text != "" && len(text) <= 64 && hexOf(te
 func (r *Request) check(Key) error {
 	var c checks
 	c.unless(len(r.CSR) <= maxPEM, "it is too long")
+	c.unless(r.Uses == "" || serial(r.Uses), "%s is no serial number", quoted(r.Uses))
 	return c.err
 }
 

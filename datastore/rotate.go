@@ -1,0 +1,124 @@
+package datastore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/pullet/pullet/state"
+)
+
+// rotatePath is where root of this host asks for another authority.
+const rotatePath = "/rotate"
+
+// Rotated is how far a rotation is.
+type Rotated struct {
+	Begun    bool     `json:"begun"`    // now
+	Finished bool     `json:"finished"` // now
+	Waiting  []string `json:"waiting"`  // who has a certificate of a former authority
+}
+
+// rotate makes a new authority, which signs from now on, beside the one before. With finish it ends the rotation
+// although somebody has no certificate of the new one.
+func (k *keeper) rotate(ctx context.Context, finish bool) (Rotated, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	c, err := k.store.Identities.All(ctx)
+	if err != nil {
+		return Rotated{}, err
+	}
+	switch rotating := k.keys.authority.Rotating(); {
+	case finish && !rotating:
+		return Rotated{}, errors.New("no rotation is under way: pullet fleet rotate begins one")
+	case finish:
+		return Rotated{Finished: true, Waiting: k.keys.former(c.Identities)}, k.finish(ctx, now)
+	case rotating:
+		return Rotated{Waiting: k.keys.former(c.Identities)}, nil
+	}
+	next, err := k.keys.authority.Rotate(now)
+	if err == nil {
+		err = k.keys.change(next)
+	}
+	if err == nil {
+		err = k.reopen(ctx) // the member reads what it believes when it starts
+	}
+	if err == nil {
+		err = k.publish(ctx)
+	}
+	return Rotated{Begun: true, Waiting: k.keys.former(c.Identities)}, err
+}
+
+// finish has the new authority alone count.
+func (k *keeper) finish(ctx context.Context, now time.Time) error {
+	err := k.keys.change(k.keys.authority.Finish())
+	if err == nil {
+		err = k.keys.write(now)
+	}
+	if err == nil {
+		err = k.reopen(ctx)
+	}
+	if err == nil {
+		err = k.publish(ctx)
+	}
+	if err == nil {
+		k.Log.WithField("authority", k.keys.authority.Fingerprint()).Info("the former authority counts no more")
+	}
+	return err
+}
+
+// confirm records which certificate somebody uses.
+func (k *keeper) confirm(ctx context.Context, name string, i state.Identity, uses string) error {
+	i.Uses = uses
+	return k.store.Identities.Record(ctx, name, i)
+}
+
+// serveRotate answers root of this host.
+func (k *keeper) serveRotate(w http.ResponseWriter, r *http.Request) {
+	done, err := k.rotate(r.Context(), r.URL.Query().Has("finish"))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusConflict)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(done) // a client that left does not miss it
+}
+
+// Rotate asks the datastore of this host for another authority, or to finish that.
+func Rotate(ctx context.Context, c Config, finish bool) (Rotated, error) {
+	path := "http://datastore" + rotatePath
+	if finish {
+		path += "?finish"
+	}
+	var out Rotated
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, path, nil)
+	if err != nil {
+		return out, err
+	}
+	response, err := c.inside().Do(r)
+	if err != nil {
+		return out, fmt.Errorf("the datastore of this host does not answer: is pullet-etcd.service active? %w", err)
+	}
+	defer response.Body.Close() // it was read
+	if response.StatusCode != http.StatusOK {
+		var said strings.Builder
+		_, err := io.Copy(&said, io.LimitReader(response.Body, 4<<10))
+		return out, errors.Join(errors.New(strings.TrimSpace(said.String())), err)
+	}
+	return out, json.NewDecoder(response.Body).Decode(&out)
+}
+
+// inside is a client of the door for root of this host.
+func (c Config) inside() *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", c.DoorSocket())
+		},
+	}}
+}

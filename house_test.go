@@ -53,13 +53,14 @@ var mayImport = map[string][]string{
 	"lock":                    {"state"},
 	"lock/simulation":         {},
 	"ownfile":                 {},
+	"datastore":               {"authority", "durable", "ownfile", "state"},
 	"agent": {"ownfile", "safetext", "durable", "journal", "gitremote", "trust", "puller", "render", "render/facts", "state", "apply", "apply/action", "apply/action/extension",
-		"apply/action/offer", "lock"},
+		"apply/action/offer", "lock", "authority", "datastore"},
 	"reference":         {"", "agent", "render", "render/facts", "apply", "apply/action"},
 	"scripts/lab.d/web": {}, "scripts/lab.d/machine": {}, "scripts/overlay": {},
 	"scripts/mutation": {"scripts/overlay"},
 	"cmd/pullet": {"", "ownfile", "safetext", "journal", "agent", "reference", "gitremote", "trust", "secrets", "puller", "render", "render/facts", "render/lint",
-		"state", "apply", "apply/action", "apply/action/extension", "lock"},
+		"state", "apply", "apply/action", "apply/action/extension", "lock", "authority", "datastore"},
 }
 
 // onlyForTests are the packages that tests share. No row of the table may name one.

@@ -12,10 +12,10 @@ import (
 )
 
 // startsProcesses are the files that may start programs: the one for commands of the host, the child that fetches, and
-// the editor of who edits secrets, with the child that runs it.
+// the editor of who edits secrets, with the child that runs it, and the ssh with which an operator lets a host in.
 var startsProcesses = []string{
 	"apply/start.go", "gitremote/child.go",
-	"cmd/pullet/editor.go", "cmd/pullet/editor_inside.go", "cmd/pullet/editor_program.go",
+	"cmd/pullet/editor.go", "cmd/pullet/editor_inside.go", "cmd/pullet/editor_program.go", "cmd/pullet/fleet_add.go",
 }
 
 // starters are the functions that start a program, by package.

@@ -79,7 +79,10 @@ func (j *Joining) begin() error {
 	if _, err := os.Stat(j.File); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return durable.Replace(j.File, []byte("# The configuration of this host: see docs/node.md. "+JoinedFile+" is over it.\n"))
+	return durable.Replace(
+		j.File,
+		[]byte("# The configuration of this host: see docs/node.md. "+JoinedFile+" is over it.\n"),
+	)
 }
 
 // configuration is that of the answer, for this machine alone. Who is not root keeps the state beside it.

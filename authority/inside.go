@@ -12,6 +12,15 @@ import (
 	"time"
 )
 
+// ReadAsked reads what a new host asks, from one line of JSON.
+func ReadAsked(line []byte) (Asked, error) {
+	var a Asked
+	if err := decode(bytes.NewReader(line), maxAsked, &a); err != nil {
+		return Asked{}, fmt.Errorf("what the host asks: %w", err)
+	}
+	return a, nil
+}
+
 // AskInside asks the door at a socket of this host, which its file permissions guard, for somebody else.
 func AskInside(ctx context.Context, socket string, a Asked) (Answer, error) {
 	body, err := json.Marshal(a)

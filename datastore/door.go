@@ -128,7 +128,8 @@ func noInvitation(err error) error {
 		return err
 	}
 	return &authority.Refusal{
-		Reason: "the token was used, or its invitation ended, or it is of another fleet: pullet fleet invite NAME makes another one",
+		Reason: "the token was used, or its invitation ended, or it is of another fleet: " +
+			"pullet fleet invite NAME makes another one",
 	}
 }
 

@@ -185,9 +185,9 @@ func (k *keeper) round(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	err = errors.Join(k.renew(ctx, now), k.do(ctx, decide(c, names, now), c, now), k.publish(ctx))
+	err = errors.Join(k.renew(ctx, now), k.do(ctx, decide(c, names, now), c, now), k.publish(ctx, c.Identities))
 	if err == nil && k.keys.authority.Rotating() && len(k.keys.former(c.Identities)) == 0 {
-		err = k.finish(ctx, now)
+		err = k.finish(ctx, c, now)
 	}
 	return c.Revision, err
 }
@@ -252,8 +252,8 @@ func (k *keeper) renew(ctx context.Context, now time.Time) error {
 	return before.Close()
 }
 
-// publish tells hosts what to believe.
-func (k *keeper) publish(ctx context.Context) error {
+// publish tells hosts what to believe, and people whose certificates are near their end.
+func (k *keeper) publish(ctx context.Context, all map[string]state.Identity) error {
 	credentials, err := os.ReadFile(k.file(serverFile))
 	if err != nil {
 		return err
@@ -264,6 +264,7 @@ func (k *keeper) publish(ctx context.Context) error {
 	}
 	return k.store.Identities.Publish(ctx, state.Authority{
 		Bundle: string(k.keys.authority.Bundle()), Links: string(k.keys.authority.Links()), Server: server, Door: k.Door,
+		Ending: ending(all, time.Now()),
 	})
 }
 

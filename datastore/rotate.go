@@ -38,7 +38,7 @@ func (k *keeper) rotate(ctx context.Context, finish bool) (Rotated, error) {
 	case finish && !rotating:
 		return Rotated{}, errors.New("no rotation is under way: pullet fleet rotate begins one")
 	case finish:
-		return Rotated{Finished: true, Waiting: k.keys.former(c.Identities)}, k.finish(ctx, now)
+		return Rotated{Finished: true, Waiting: k.keys.former(c.Identities)}, k.finish(ctx, c, now)
 	case rotating:
 		return Rotated{Waiting: k.keys.former(c.Identities)}, nil
 	}
@@ -50,13 +50,13 @@ func (k *keeper) rotate(ctx context.Context, finish bool) (Rotated, error) {
 		err = k.reopen(ctx) // the member reads what it believes when it starts
 	}
 	if err == nil {
-		err = k.publish(ctx)
+		err = k.publish(ctx, c.Identities)
 	}
 	return Rotated{Begun: true, Waiting: k.keys.former(c.Identities)}, err
 }
 
 // finish has the new authority alone count.
-func (k *keeper) finish(ctx context.Context, now time.Time) error {
+func (k *keeper) finish(ctx context.Context, c state.Credentials, now time.Time) error {
 	err := k.keys.change(k.keys.authority.Finish())
 	if err == nil {
 		err = k.keys.write(now)
@@ -65,7 +65,7 @@ func (k *keeper) finish(ctx context.Context, now time.Time) error {
 		err = k.reopen(ctx)
 	}
 	if err == nil {
-		err = k.publish(ctx)
+		err = k.publish(ctx, c.Identities)
 	}
 	if err == nil {
 		k.Log.WithField("authority", k.keys.authority.Fingerprint()).Info("the former authority counts no more")

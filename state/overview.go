@@ -39,6 +39,7 @@ type Overview struct {
 	Soaks    map[string]time.Time             // those of them that are watched before others follow, and until when
 	Listed   map[string]string                // nodes of the current version's inventory -> role
 	Switches map[string]Switch                // all that operators set, by scope, with "pause" and "store"
+	Ending   []EndingSoon                     // certificates near their end
 	Settled  map[string]Settlement            // step -> what was said of it last, in the fleet's version or in its life
 
 	holders   map[string]int64  // node -> the revision at which the slot that it holds was written
@@ -57,7 +58,7 @@ type StatusLine struct {
 func (s *Views) Fleet(ctx context.Context, facts bool) (*Overview, error) {
 	prefixes := []string{
 		"node/", "alive/", "rival/", "running_version/", "status/", "lost/", "slot/", "history/", "config_state/", "skipped",
-		"settled/", "store_grace", "doubting/",
+		"settled/", "store_grace", "doubting/", "authority",
 	}
 	if facts {
 		prefixes = append(prefixes, "facts/", "service/")
@@ -144,6 +145,9 @@ func (o *Overview) add(s *Store, k Key, kv *mvccpb.KeyValue) {
 		if d, err := Read[Doubt](s, kv); err == nil {
 			o.doubting(k.Node, d, kv.ModRevision)
 		}
+	case "authority":
+		a, _ := Read[Authority](s, kv) // one that cannot be read names nobody
+		o.Ending = a.Ending
 	case "store_grace":
 		o.Grace = true // it goes with its lease
 	case "skipped":

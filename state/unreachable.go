@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
@@ -70,8 +71,12 @@ func (e *UnreachableError) denial() string {
 		return "that is for operators, and it has the certificate of the host " + user +
 			" alone: run it on a host with etcd.operator, or join here: pullet fleet invite NAME --operator"
 	case e.Access.Kind != "":
-		return fmt.Sprintf("%s %s may not do that, or was revoked: pullet fleet list; pullet fleet invite %s lets it in again",
-			e.Access.Kind, user, user)
+		return fmt.Sprintf(
+			"%s %s may not do that, or was revoked: pullet fleet list; pullet fleet invite %s lets it in again",
+			e.Access.Kind,
+			user,
+			user,
+		)
 	}
 	add := "" // etcd refuses a user that it does not know in the same words
 	if !e.Access.Password {
@@ -119,19 +124,35 @@ func (c Config) access() Access {
 // certificate is whom the first certificate of a file names, which etcd takes for the user, and what that is in a fleet
 // with an authority of its own; both "" where it cannot be read.
 func certificate(file string) (user string, kind authority.Kind) {
-	text, err := os.ReadFile(file)
+	c, err := firstCertificate(file)
 	if err != nil {
 		return "", ""
 	}
-	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-		c, err := x509.ParseCertificate(block.Bytes)
-		if err != nil { // a key
-			continue
-		}
-		if s, err := authority.SubjectOf(c); err == nil {
-			return s.Name, s.Kind
-		}
-		return c.Subject.CommonName, ""
+	if s, err := authority.SubjectOf(c); err == nil {
+		return s.Name, s.Kind
 	}
-	return "", ""
+	return c.Subject.CommonName, ""
+}
+
+// firstCertificate reads the first certificate of a file, which may have a key before it.
+func firstCertificate(file string) (*x509.Certificate, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("%s has no certificate that can be read", file)
+}
+
+// CertificateEnds is when the first certificate of a file ends.
+func CertificateEnds(file string) (time.Time, error) {
+	c, err := firstCertificate(file)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return c.NotAfter, nil
 }

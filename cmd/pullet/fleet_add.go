@@ -34,7 +34,7 @@ func fleetAddCommand(a *app) *cobra.Command {
 			"pullet, and a user who is root or may use sudo without a password.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.steers(cmd, func(ctx context.Context, store *state.Store) error {
-				return a.add(ctx, store, args[0], o)
+				return fleetCmd{a}.add(ctx, store, args[0], o)
 			})
 		},
 	}
@@ -59,7 +59,7 @@ func (o *added) remote(destination string) string {
 	return line
 }
 
-func (a *app) add(ctx context.Context, store *state.Store, destination string, o added) error {
+func (a fleetCmd) add(ctx context.Context, store *state.Store, destination string, o added) error {
 	c, err := a.readConfig()
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ const maxAsked = 64 << 10
 
 // carry carries the request of the new host to the door, and the answer back. What the host prints behind that is
 // shown.
-func (a *app) carry(
+func (a fleetCmd) carry(
 	ctx context.Context, store *state.Store, d datastore.Config, o added, asks *bufio.Reader, answers io.WriteCloser,
 ) error {
 	if err := a.answer(ctx, store, d, o, asks, answers); err != nil {
@@ -115,16 +115,16 @@ func (a *app) carry(
 }
 
 // answer answers the request of the new host.
-func (a *app) answer(
+func (a fleetCmd) answer(
 	ctx context.Context, store *state.Store, d datastore.Config, o added, asks *bufio.Reader, answers io.Writer,
 ) error {
 	line, err := asks.ReadSlice('\n')
 	if err != nil {
 		return fmt.Errorf("the host asked nothing: %w", err)
 	}
-	var asked authority.Asked
-	if err := json.Unmarshal(line, &asked); err != nil {
-		return fmt.Errorf("the host did not ask for a certificate: %w", err)
+	asked, err := authority.ReadAsked(line)
+	if err != nil {
+		return err
 	}
 	if asked.Token, err = o.record(ctx, store, o.name, a.operator()); err != nil {
 		return err

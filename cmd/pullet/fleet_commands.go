@@ -13,7 +13,10 @@ func fleetCommand(a *app) *cobra.Command {
 			"host or a person joins, and fleet revoke shuts somebody out. docs/fleet.md has the whole way.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(fleetCreateCommand(a), fleetInviteCommand(a), fleetAddCommand(a), fleetRevokeCommand(a), fleetListCommand(a),
-		fleetRotateCommand(a))
+	c.AddCommand(fleetCreateCommand(a), fleetInviteCommand(a), fleetAddCommand(a), fleetRevokeCommand(a),
+		fleetListCommand(a), fleetRotateCommand(a))
 	return c
 }
+
+// fleetCmd is pullet fleet.
+type fleetCmd struct{ *app }

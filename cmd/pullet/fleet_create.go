@@ -37,7 +37,7 @@ func fleetCreateCommand(a *app) *cobra.Command {
 			"it, and the first two certificates, for this host and for its operator. What this host knew of its\n" +
 			"own fleet goes on there. The configuration needs its repositories before: hosts that join get them,\n" +
 			"with the files that they name, such as a deploy key. pullet etcd serves the datastore.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.createFleet(cmd.Context(), o) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return fleetCmd{a}.createFleet(cmd.Context(), o) },
 	}
 	f := c.Flags()
 	f.StringVar(&o.address, "address", "", "the name or address at which other hosts reach this one (default: its name)")
@@ -68,7 +68,7 @@ func (o *fleetCreate) complete(c agent.Config) error {
 	return usage(o.Check())
 }
 
-func (a *app) createFleet(ctx context.Context, o fleetCreate) error {
+func (a fleetCmd) createFleet(ctx context.Context, o fleetCreate) error {
 	c, err := a.readConfig()
 	if err != nil {
 		return err

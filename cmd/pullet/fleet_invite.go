@@ -35,7 +35,7 @@ func fleetInviteCommand(a *app) *cobra.Command {
 			"it had before count no more. With --operator or --viewer the name is that of a person.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.steers(cmd, func(ctx context.Context, store *state.Store) error {
-				return a.invite(ctx, store, args[0], o)
+				return fleetCmd{a}.invite(ctx, store, args[0], o)
 			})
 		},
 	}
@@ -85,7 +85,7 @@ func (o *invite) record(ctx context.Context, store *state.Store, name, by string
 	return token, store.Identities.Invite(ctx, state.Invitation{Invitation: i, Labels: o.labels})
 }
 
-func (a *app) invite(ctx context.Context, store *state.Store, name string, o invite) error {
+func (a fleetCmd) invite(ctx context.Context, store *state.Store, name string, o invite) error {
 	_, fleet, err := store.Identities.Issued(ctx, name)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (a *app) invite(ctx context.Context, store *state.Store, name string, o inv
 
 // believed is the fingerprint of the authority that signed the datastore's certificate, where this host believes it,
 // too: whoever writes etcd could name another one.
-func (a *app) believed(fleet state.Authority) (string, error) {
+func (a fleetCmd) believed(fleet state.Authority) (string, error) {
 	c, err := a.readConfig()
 	if err != nil {
 		return "", err
@@ -124,7 +124,11 @@ func (a *app) believed(fleet state.Authority) (string, error) {
 		return "", errors.New("this fleet has no authority of its own: pullet fleet create makes a datastore with one")
 	}
 	if !slices.Contains(own, fleet.Server) {
-		return "", fmt.Errorf("the record names the authority %s, which this host does not believe: it believes %v", fleet.Server, own)
+		return "", fmt.Errorf(
+			"the record names the authority %s, which this host does not believe: it believes %v",
+			fleet.Server,
+			own,
+		)
 	}
 	return fleet.Server, nil
 }

@@ -18,7 +18,10 @@ func fleetListCommand(a *app) *cobra.Command {
 		Use: "list", Args: noArgs,
 		Short: "List who may connect to the datastore, and who is invited",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error { return a.listFleet(ctx, store) })
+			return a.onFleet(
+				cmd,
+				func(ctx context.Context, store *state.Store) error { return fleetCmd{a}.listFleet(ctx, store) },
+			)
 		},
 	}
 }
@@ -34,7 +37,7 @@ type member struct {
 }
 
 // listFleet lists the members by their names.
-func (a *app) listFleet(ctx context.Context, store *state.Store) error {
+func (a fleetCmd) listFleet(ctx context.Context, store *state.Store) error {
 	all, err := store.Identities.All(ctx)
 	if err != nil {
 		return err
@@ -50,7 +53,15 @@ func (a *app) listFleet(ctx context.Context, store *state.Store) error {
 	}
 	return a.list(out, "NAME\tKIND\tSTATE\tUNTIL\tINVITED BY", func(w io.Writer) {
 		for _, m := range out {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", m.Name, m.Kind, m.State, m.Until.Local().Format(time.DateTime), orDash(m.Invited))
+			fmt.Fprintf(
+				w,
+				"%s\t%s\t%s\t%s\t%s\n",
+				m.Name,
+				m.Kind,
+				m.State,
+				m.Until.Local().Format(time.DateTime),
+				orDash(m.Invited),
+			)
 		}
 	})
 }

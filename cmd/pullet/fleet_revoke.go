@@ -18,13 +18,13 @@ func fleetRevokeCommand(a *app) *cobra.Command {
 			"a host use pullet decommission, which does this, too, and frees what the host holds.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.steers(cmd, func(ctx context.Context, store *state.Store) error {
-				return a.revoke(ctx, store, args[0])
+				return fleetCmd{a}.revoke(ctx, store, args[0])
 			})
 		},
 	}
 }
 
-func (a *app) revoke(ctx context.Context, store *state.Store, name string) error {
+func (a fleetCmd) revoke(ctx context.Context, store *state.Store, name string) error {
 	all, err := store.Identities.All(ctx)
 	if err != nil {
 		return err

@@ -20,13 +20,13 @@ func fleetRotateCommand(a *app) *cobra.Command {
 			"of the new one at its next two pulls, each operator with two commands. When everybody has one, the\n" +
 			"former authority counts no more. It runs on the host that keeps the datastore; run it again to see\n" +
 			"who is waited for. The datastore starts anew twice, and no host begins an upgrade for 45 seconds then.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.rotate(cmd.Context(), finish) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return fleetCmd{a}.rotate(cmd.Context(), finish) },
 	}
 	c.Flags().BoolVar(&finish, "finish", false, "end it although somebody has none: who is left has to be invited again")
 	return c
 }
 
-func (a *app) rotate(ctx context.Context, finish bool) error {
+func (a fleetCmd) rotate(ctx context.Context, finish bool) error {
 	c, err := a.readConfig()
 	if err != nil {
 		return err

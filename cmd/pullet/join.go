@@ -29,7 +29,7 @@ func joinCommand(a *app) *cobra.Command {
 			"the authority says whom to believe: a server that cannot prove that it is of that authority hears\n" +
 			"nothing, not even the token. --token - reads the token from stdin, so that it is in no list of\n" +
 			"processes.",
-		RunE: func(cmd *cobra.Command, args []string) error { return a.join(cmd, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return joinCmd{a}.join(cmd, o, args) },
 	}
 	f := c.Flags()
 	f.StringVar(&o.authority, "authority", "", "fingerprint of the fleet's authority, as fleet invite prints it")
@@ -39,6 +39,9 @@ func joinCommand(a *app) *cobra.Command {
 	f.BoolVar(&o.stdio, "stdio", false, "ask on stdout and read the answer from stdin: pullet fleet add does the rest")
 	return c
 }
+
+// joinCmd is pullet join.
+type joinCmd struct{ *app }
 
 func (o *joining) check(args []string) error {
 	switch {
@@ -52,7 +55,7 @@ func (o *joining) check(args []string) error {
 	return nil
 }
 
-func (a *app) join(cmd *cobra.Command, o joining, args []string) error {
+func (a joinCmd) join(cmd *cobra.Command, o joining, args []string) error {
 	if err := o.check(args); err != nil {
 		return err
 	}
@@ -79,7 +82,7 @@ func (a *app) join(cmd *cobra.Command, o joining, args []string) error {
 }
 
 // answerTo asks for a certificate, at the door or over stdio.
-func (a *app) answerTo(cmd *cobra.Command, o joining, args []string, request string) (authority.Answer, error) {
+func (a joinCmd) answerTo(cmd *cobra.Command, o joining, args []string, request string) (authority.Answer, error) {
 	if o.stdio {
 		if err := json.NewEncoder(a.out).Encode(authority.Asked{Request: request}); err != nil {
 			return authority.Answer{}, err
@@ -116,8 +119,8 @@ func readLine(cmd *cobra.Command) (string, error) {
 }
 
 // firstPull brings the host to the fleet's version, as pullet pull does.
-func (a *app) firstPull(cmd *cobra.Command) error {
-	pull := pullCommand(a)
+func (a joinCmd) firstPull(cmd *cobra.Command) error {
+	pull := pullCommand(a.app)
 	pull.SetContext(cmd.Context())
 	return pull.RunE(pull, nil)
 }

@@ -197,6 +197,10 @@ func (v *fleetStatus) printVersion(w io.Writer) {
 			ago(d.At),
 		)
 	}
+	for _, e := range v.Ending {
+		fmt.Fprintf(w, "the certificate of %s ends %s: a pull there renews it; once it ended: pullet fleet invite %s\n",
+			e.Name, e.Until.Local().Format("2006-01-02"), e.Name)
+	}
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(v.Switches)) {
 		s := v.Switches[name]

@@ -28,6 +28,8 @@ type fleetStatus struct {
 	Switches map[string]state.Switch `json:"switches"`        // by scope, with "pause"
 	Bad      []string                `json:"bad,omitempty"`   // the records that cannot be read, and what helps
 
+	Ending []state.EndingSoon `json:"ending,omitempty"` // certificates near their end
+
 	Decommissioned []string `json:"decommissioned,omitempty"` // nodes that are listed under nodes/ all the same
 
 	names map[string]string      // version -> release
@@ -90,6 +92,7 @@ func viewOf(o *state.Overview) *fleetStatus {
 		held:     slotsByNode(o),
 		none:     o.NoVersion(),
 		Switches: o.Switches,
+		Ending:   o.Ending,
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Nodes)) {
 		v.Nodes = append(v.Nodes, v.node(o, o.Nodes[name]))

@@ -54,7 +54,8 @@ func (u users) list(ctx context.Context) ([]string, error) {
 
 // grant lets somebody in.
 func (u users) grant(ctx context.Context, name string, kind authority.Kind) error {
-	for _, r := range u.roles(name, kind) {
+	roles := state.RolesOf(kind, u.fleet, name)
+	for _, r := range roles {
 		if err := u.role(ctx, r); err != nil {
 			return err
 		}
@@ -62,7 +63,7 @@ func (u users) grant(ctx context.Context, name string, kind authority.Kind) erro
 	if err := u.add(ctx, name); err != nil {
 		return err
 	}
-	for _, r := range u.roles(name, kind) {
+	for _, r := range roles {
 		if _, err := u.UserGrantRole(ctx, name, r.Name); err != nil {
 			return fmt.Errorf("role %s for %s: %w", r.Name, name, err)
 		}
@@ -77,18 +78,6 @@ func (u users) drop(ctx context.Context, name string) error {
 	}
 	_, err := u.RoleDelete(ctx, state.OwnRole(name))
 	return unless(err, rpctypes.ErrRoleNotFound)
-}
-
-// roles are those of somebody.
-func (u users) roles(name string, kind authority.Kind) []state.Role {
-	switch kind {
-	case authority.Node:
-		return state.NodeRoles(u.fleet, name)
-	case authority.Operator:
-		return []state.Role{state.OperatorRole(u.fleet)}
-	default:
-		return state.ViewerRoles(u.fleet, name)
-	}
 }
 
 func (u users) add(ctx context.Context, name string) error {
@@ -128,11 +117,11 @@ func (u users) role(ctx context.Context, r state.Role) error {
 // permissions are those of a role, as etcd has them.
 func permissions(r state.Role) map[state.Range]clientv3.PermissionType {
 	out := map[state.Range]clientv3.PermissionType{}
-	for _, keys := range r.Read {
-		out[keys] = clientv3.PermissionType(clientv3.PermRead)
-	}
-	for _, keys := range r.Write {
-		out[keys] = clientv3.PermissionType(clientv3.PermReadWrite)
+	for _, p := range r.Permissions() {
+		out[p.Range] = clientv3.PermissionType(clientv3.PermRead)
+		if p.Write {
+			out[p.Range] = clientv3.PermissionType(clientv3.PermReadWrite)
+		}
 	}
 	return out
 }

@@ -131,4 +131,3 @@ func (r *Revoked) check(k Key) error {
 	c.times(r.Until)
 	return c.err
 }
-

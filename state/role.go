@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/authority"
 )
 
 // writer says who may write the records of a kind. Whoever has a role may read all of them.
@@ -30,7 +32,10 @@ func (r Range) covers(o Range) bool {
 	if r.End == "" {
 		return r == o
 	}
-	return r.From <= o.From && (o.End == "" && o.From < r.End || o.End != "" && o.End <= r.End)
+	if o.End == "" {
+		return r.From <= o.From && o.From < r.End
+	}
+	return r.From <= o.From && o.From < o.End && o.End <= r.End // etcd takes the end "\x00" for none
 }
 
 func prefixed(key string) Range { return Range{key, clientv3.GetPrefixRangeEnd(key)} }
@@ -40,6 +45,45 @@ type Role struct {
 	Name  string
 	Read  []Range
 	Write []Range // all of which may be read, too
+}
+
+// Permission is what a role may do with a range of keys.
+type Permission struct {
+	Range
+	Write bool // beside reading
+}
+
+// Word is the permission as etcdctl spells it.
+func (p Permission) Word() string {
+	if p.Write {
+		return "readwrite"
+	}
+	return "read"
+}
+
+// Permissions are those of a role as etcd has them: one for a range.
+func (r Role) Permissions() (out []Permission) {
+	for _, keys := range r.Read {
+		if !slices.Contains(r.Write, keys) {
+			out = append(out, Permission{Range: keys})
+		}
+	}
+	for _, keys := range r.Write {
+		out = append(out, Permission{keys, true})
+	}
+	return out
+}
+
+// RolesOf are those of somebody.
+func RolesOf(kind authority.Kind, fleet, name string) []Role {
+	switch kind {
+	case authority.Node:
+		return NodeRoles(fleet, name)
+	case authority.Operator:
+		return []Role{OperatorRole(fleet)}
+	default:
+		return ViewerRoles(fleet, name)
+	}
 }
 
 // The names of the roles that all nodes, all operators and all viewers have. Each node has one of its own beside.

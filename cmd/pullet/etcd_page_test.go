@@ -44,6 +44,13 @@ func TestEtcdPage(t *testing.T) {
 		t.Errorf("doctor: %v\n%s", err, out)
 	}
 	p.shell(p.block("snapshot save"))
+	p.shell(p.block("pullet fleet roles"))
+	if out, err := p.pullet("pull"); err != nil || strings.Contains(out, "warning") {
+		t.Errorf("pull with roles of its own: %v\n%s", err, out)
+	}
+	if out, err := p.pullet("rollout", "pause"); err == nil || !strings.Contains(out, "refuses this host") {
+		t.Errorf("a host paused the rollout: %v\n%s", err, out)
+	}
 
 	p.shell("cd /etc/etcd/pki && issue web2")
 	p.host("web2", "")

@@ -33,18 +33,20 @@ type keeper struct {
 	Options
 	mu     sync.Mutex
 	keys   *keys
+	guard  *guard
 	member *member
 	store  *state.Store
 	users  users
-	broken error // nothing is open any more
 }
 
-// lookEvery is how often the keeper looks although it saw no change.
-const lookEvery = 30 * time.Second
+const (
+	lookEvery = 30 * time.Second       // the keeper looks although it saw no change
+	restTime  = 200 * time.Millisecond // between two looks: what a host asks again and again is answered together
+)
 
 // Run serves the datastore until ctx ends, or etcd does.
 func Run(ctx context.Context, o Options) (err error) {
-	k := &keeper{Options: o}
+	k := &keeper{Options: o, guard: newGuard()}
 	if k.keys, err = readKeys(o.Config, o.Fleet); err != nil {
 		return err
 	}
@@ -56,9 +58,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		cancel(nil)
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if k.broken == nil {
-			err = errors.Join(err, k.close())
-		}
+		err = errors.Join(err, k.close())
 	}()
 	if _, err := k.round(ctx); err != nil {
 		return err
@@ -79,37 +79,28 @@ func (k *keeper) loop(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			k.Log.WithError(err).Warn("users and certificates: tried again in a moment")
 		}
-		member, store, err := k.serving()
-		if err != nil {
-			return err
-		}
-		changed := make(chan struct{})
+		changed, store := make(chan struct{}), k.store // only a round connects anew
 		go func() {
 			defer close(changed)
 			store.Identities.Await(ctx, revision, lookEvery)
+			select {
+			case <-time.After(restTime):
+			case <-ctx.Done():
+			}
 		}()
 		select {
 		case <-changed:
-		case err := <-member.failed():
-			if now, _, _ := k.serving(); now == member {
-				return fmt.Errorf("etcd ended: %w", err)
-			}
+		case err := <-k.member.failed():
+			return fmt.Errorf("etcd ended: %w", err)
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// serving is what serves now: reopen puts others in their place.
-func (k *keeper) serving() (*member, *state.Store, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.member, k.store, k.broken
-}
-
 // open starts the member and opens the record as the keeper.
 func (k *keeper) open(ctx context.Context) error {
-	member, err := startMember(ctx, k.Config)
+	member, err := startMember(ctx, k.Config, k.guard.options())
 	if err != nil {
 		return err
 	}
@@ -137,13 +128,19 @@ func (k *keeper) recordFirst(ctx context.Context) error {
 	err := durable.ReadJSON(k.file(firstFile), &first)
 	for name, i := range first {
 		if err == nil {
+			err = k.users.grant(ctx, name, i.Kind)
+		}
+		if err == nil {
 			err = k.store.Identities.Record(ctx, name, i)
 		}
+	}
+	if err == nil {
+		err = os.Remove(k.file(firstFile))
 	}
 	if err != nil {
 		return err
 	}
-	return os.Remove(k.file(firstFile))
+	return durable.SyncDir(k.Dir) // recorded again, it would let in who was revoked since
 }
 
 func (k *keeper) connect(ctx context.Context) error {
@@ -158,15 +155,6 @@ func (k *keeper) close() error {
 	err := k.store.Close()
 	k.member.stop()
 	return err
-}
-
-// reopen cuts all connections: who connects again is asked for a certificate again.
-func (k *keeper) reopen(ctx context.Context) error {
-	k.broken = k.close()
-	if k.broken == nil {
-		k.broken = k.open(ctx)
-	}
-	return k.broken
 }
 
 // round does what there is to do. It returns the revision that it knows.
@@ -194,7 +182,7 @@ func (k *keeper) do(ctx context.Context, t todo, c state.Credentials, now time.T
 			numbers = append(numbers, one.Number)
 		}
 	}
-	errs = append(errs, k.keys.revoke(without(numbers, t.revoked), now))
+	errs = append(errs, k.revoke(without(numbers, t.revoked), now))
 	for _, name := range slices.Concat(t.revoke, t.drop) {
 		errs = append(errs, k.users.drop(ctx, name))
 	}
@@ -209,6 +197,13 @@ func (k *keeper) do(ctx context.Context, t todo, c state.Credentials, now time.T
 		errs = append(errs, k.issue(ctx, name, c.Identities[name], c.Requests[name], now))
 	}
 	return errors.Join(append(errs, k.store.Identities.Forget(ctx, t.invitations, t.revoked))...)
+}
+
+// revoke shuts out who has these certificates, from new connections and from those that are open.
+func (k *keeper) revoke(numbers []string, now time.Time) error {
+	err := k.keys.revoke(numbers, now)
+	k.guard.revoke(numbers)
+	return err
 }
 
 // issue gives somebody the next certificate. A request that cannot be read is answered by none.

@@ -79,6 +79,7 @@ func (f *fleet) must(err error) {
 // serve serves the datastore, until end is called or the test ends.
 func (f *fleet) serve() {
 	f.Helper()
+	_ = os.Remove(f.DoorSocket()) // of one that was killed
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- Run(ctx, f.Options) }()

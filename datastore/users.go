@@ -85,7 +85,7 @@ func (u users) roles(name string, kind authority.Kind) []state.Role {
 	case authority.Node:
 		return state.NodeRoles(u.fleet, name)
 	case authority.Operator:
-		return []state.Role{state.OperatorRole(u.fleet)}
+		return state.OperatorRoles(u.fleet, name)
 	default:
 		return state.ViewerRoles(u.fleet, name)
 	}

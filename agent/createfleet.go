@@ -37,13 +37,7 @@ func (c Config) CreateFleet(
 	if err != nil {
 		return made, err
 	}
-	for _, i := range []authority.Invitation{
-		{Name: c.Node.Name, Kind: authority.Node, By: operator}, {Name: operator, Kind: authority.Operator, By: operator},
-	} {
-		if err := c.joinsOwn(n, state.Invitation{Invitation: i, Labels: c.Node.Labels}); err != nil {
-			return made, err
-		}
-	}
+	// First: it tells a fleet that is being made from one with an etcd of its own.
 	text, err := yaml.Marshal(
 		map[string]any{"datastore": filled(map[string]any{"dir": d.Dir, "client": d.Client, "door": d.Door})},
 	)
@@ -53,6 +47,13 @@ func (c Config) CreateFleet(
 	j := &Joining{File: c.file}
 	if err := j.write(datastoreFile, append([]byte("# Written by pullet fleet create.\n"), text...)); err != nil {
 		return made, err
+	}
+	for _, i := range []authority.Invitation{
+		{Name: c.Node.Name, Kind: authority.Node, By: operator}, {Name: operator, Kind: authority.Operator, By: operator},
+	} {
+		if err := c.joinsOwn(n, state.Invitation{Invitation: i, Labels: c.Node.Labels}); err != nil {
+			return made, err
+		}
 	}
 	if err := c.handOver(ctx, n.MemberDir()); err != nil {
 		return made, err
@@ -67,16 +68,14 @@ func (c Config) handOver(ctx context.Context, to string) error {
 		return err
 	}
 	c.Etcd.Endpoints = nil
-	cluster, err := c.store().HandOver(ctx, to)
-	if err != nil || cluster == 0 {
-		return err
-	}
-	l, err := c.ReadLocal()
-	if err != nil {
-		return err
-	}
-	l.Store.Cluster = cluster
-	return l.Save(c.Paths.State)
+	return c.store().HandOver(ctx, to, func(cluster uint64) error {
+		l, err := c.ReadLocal()
+		if err != nil {
+			return err
+		}
+		l.Store.Cluster = cluster
+		return l.Save(c.Paths.State)
+	})
 }
 
 // joinsOwn gives somebody of this host a certificate, without a door.

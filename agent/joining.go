@@ -59,19 +59,35 @@ func (j *Joining) Place(a authority.Answer) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(
-		j.write(Bundle, []byte(a.Bundle)), j.write(Credentials, append(j.key, a.Certificate...)), j.begin(),
-		j.write(JoinedFile, text),
-	)
+	if err := j.write(Bundle, []byte(a.Bundle)); err != nil {
+		return err
+	}
+	if err := j.credentials(Credentials, a); err != nil {
+		return err
+	}
+	if err := j.begin(); err != nil {
+		return err
+	}
+	return j.write(JoinedFile, text)
 }
 
 // placeBeside places the certificate of an operator on a host of the fleet.
 func (j *Joining) placeBeside(a authority.Answer) error {
 	text := "# Written by pullet join: commands that people type here have the rights of an operator.\n" +
 		"etcd: {operator: {ca: " + Bundle + ", cert: " + OperatorCredentials + ", key: " + OperatorCredentials + "}}\n"
-	return errors.Join(
-		j.write(OperatorCredentials, append(j.key, a.Certificate...)), j.write(OperatorFile, []byte(text)),
-	)
+	if err := j.credentials(OperatorCredentials, a); err != nil {
+		return err
+	}
+	return j.write(OperatorFile, []byte(text))
+}
+
+// credentials writes a key and its certificate. A key that waited for the certificate after the former one is forgotten:
+// who joins again may do so because it was in the hands of others.
+func (j *Joining) credentials(name string, a authority.Answer) error {
+	if err := os.Remove(j.path(name + nextFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return j.write(name, append(j.key, a.Certificate...))
 }
 
 // begin makes a configuration where there is none.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pullet/pullet/authority"
 	"github.com/pullet/pullet/durable"
+	"github.com/pullet/pullet/ownfile"
 	"github.com/pullet/pullet/state"
 )
 
@@ -26,6 +27,12 @@ func Create(c Config, fleet string, now time.Time) (*New, error) {
 		return nil, errors.Join(err, fmt.Errorf("there is a datastore in %s already", c.Dir))
 	}
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := ownfile.Check(c.Dir); err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(c.Dir, 0o700); err != nil { // it may have been there: the sockets in it are for root alone
 		return nil, err
 	}
 	a, err := authority.Create(fleet, now)
@@ -57,9 +64,6 @@ func (n *New) Finish() error {
 	}
 	return durable.Replace(n.file(authorityFile), n.authority.Encode())
 }
-
-// Undo removes a datastore that was not finished.
-func (n *New) Undo() error { return os.RemoveAll(n.Dir) }
 
 // Fingerprint is that of the authority, with which hosts recognise it.
 func (n *New) Fingerprint() string { return n.authority.Fingerprint() }

@@ -70,13 +70,3 @@ func ending(all map[string]state.Identity, now time.Time) (out []state.EndingSoo
 	slices.SortStableFunc(out, func(a, b state.EndingSoon) int { return a.Until.Compare(b.Until) })
 	return out[:min(len(out), mostEnding)]
 }
-
-// revokes reports that certificates of somebody count no more that would not have ended by themselves.
-func revokes(c state.Credentials, name string) bool {
-	for _, r := range c.Revoked {
-		if r.Name == name {
-			return true
-		}
-	}
-	return false
-}

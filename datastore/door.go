@@ -8,9 +8,11 @@ import (
 	"io"
 	"io/fs"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/pullet/pullet/authority"
@@ -133,21 +135,23 @@ func noInvitation(err error) error {
 	}
 }
 
-// enter lets somebody in, and strikes the certificates that the name had before. Where an operator revoked them, all
-// connections are cut first: one that was opened with them would count again with the name.
+// enter lets somebody in, and strikes the certificates that the name had before. Etcd knows the user before the record
+// has it: a user who is not on record is removed by the next round, so a kill in between leaves nobody half let in.
 func (k *keeper) enter(ctx context.Context, name string, i state.Identity, c state.Credentials, now time.Time) error {
 	if before := c.Identities[name].Serials; len(before) > 0 {
 		if err := k.store.Identities.Strike(ctx, name, before, false); err != nil {
 			return err
 		}
-	}
-	if revokes(c, name) {
-		if err := k.reopen(ctx); err != nil {
+		numbers := slices.Collect(maps.Keys(c.Revoked))
+		for _, one := range before {
+			numbers = append(numbers, one.Number)
+		}
+		if err := k.revoke(numbers, now); err != nil {
 			return err
 		}
 	}
-	if err := k.store.Identities.Record(ctx, name, i); err != nil {
+	if err := k.users.grant(ctx, name, i.Kind); err != nil {
 		return err
 	}
-	return k.users.grant(ctx, name, i.Kind)
+	return k.store.Identities.Admit(ctx, name, i, c.Revision)
 }

@@ -33,18 +33,21 @@ type keeper struct {
 	Options
 	mu     sync.Mutex
 	keys   *keys
+	guard  *guard
 	member *member
 	store  *state.Store
 	users  users
 	broken error // nothing is open any more
 }
 
-// lookEvery is how often the keeper looks although it saw no change.
-const lookEvery = 30 * time.Second
+const (
+	lookEvery = 30 * time.Second       // the keeper looks although it saw no change
+	restTime  = 200 * time.Millisecond // between two looks: what a host asks again and again is answered together
+)
 
 // Run serves the datastore until ctx ends, or etcd does.
 func Run(ctx context.Context, o Options) (err error) {
-	k := &keeper{Options: o}
+	k := &keeper{Options: o, guard: newGuard()}
 	if k.keys, err = readKeys(o.Config, o.Fleet); err != nil {
 		return err
 	}
@@ -87,6 +90,10 @@ func (k *keeper) loop(ctx context.Context) error {
 		go func() {
 			defer close(changed)
 			store.Identities.Await(ctx, revision, lookEvery)
+			select {
+			case <-time.After(restTime):
+			case <-ctx.Done():
+			}
 		}()
 		select {
 		case <-changed:
@@ -112,7 +119,7 @@ func (k *keeper) open(ctx context.Context) error {
 	if err := k.keys.believe(); err != nil {
 		return err
 	}
-	member, err := startMember(ctx, k.Config)
+	member, err := startMember(ctx, k.Config, k.guard.options())
 	if err != nil {
 		return err
 	}
@@ -140,13 +147,19 @@ func (k *keeper) recordFirst(ctx context.Context) error {
 	err := durable.ReadJSON(k.file(firstFile), &first)
 	for name, i := range first {
 		if err == nil {
+			err = k.users.grant(ctx, name, i.Kind)
+		}
+		if err == nil {
 			err = k.store.Identities.Record(ctx, name, i)
 		}
+	}
+	if err == nil {
+		err = os.Remove(k.file(firstFile))
 	}
 	if err != nil {
 		return err
 	}
-	return os.Remove(k.file(firstFile))
+	return durable.SyncDir(k.Dir) // recorded again, it would let in who was revoked since
 }
 
 func (k *keeper) connect(ctx context.Context) error {
@@ -163,7 +176,7 @@ func (k *keeper) close() error {
 	return err
 }
 
-// reopen cuts all connections: who connects again is asked for a certificate again.
+// reopen starts the member anew: it reads what it believes when it starts.
 func (k *keeper) reopen(ctx context.Context) error {
 	k.broken = k.close()
 	if k.broken == nil {
@@ -201,7 +214,7 @@ func (k *keeper) do(ctx context.Context, t todo, c state.Credentials, now time.T
 			numbers = append(numbers, one.Number)
 		}
 	}
-	errs = append(errs, k.keys.revoke(without(numbers, t.revoked), now))
+	errs = append(errs, k.revoke(without(numbers, t.revoked), now))
 	for _, name := range slices.Concat(t.revoke, t.drop) {
 		errs = append(errs, k.users.drop(ctx, name))
 	}
@@ -219,6 +232,13 @@ func (k *keeper) do(ctx context.Context, t todo, c state.Credentials, now time.T
 		errs = append(errs, k.issue(ctx, name, c.Identities[name], c.Requests[name], now))
 	}
 	return errors.Join(append(errs, k.store.Identities.Forget(ctx, t.invitations, t.revoked))...)
+}
+
+// revoke shuts out who has these certificates, from new connections and from those that are open.
+func (k *keeper) revoke(numbers []string, now time.Time) error {
+	err := k.keys.revoke(numbers, now)
+	k.guard.revoke(numbers)
+	return err
 }
 
 // issue gives somebody the next certificate. A request that cannot be read is answered by none.

@@ -84,8 +84,18 @@ func (k *keys) credentials(file string, who authority.Subject, now time.Time) er
 	return durable.Replace(k.file(file), append(key, chain...))
 }
 
+// mostValid is how many certificates somebody may have at a time. A host that asks again and again gets no more: the
+// list of those that count no more would grow with them.
+const mostValid = 32
+
 // certificate is somebody with a further certificate, for the key of a request.
 func (k *keys) certificate(name string, i state.Identity, csr string, now time.Time) (state.Identity, error) {
+	i.Serials = slices.DeleteFunc(slices.Clone(i.Serials), func(s state.Serial) bool { return now.After(s.Until) })
+	if len(i.Serials) >= mostValid {
+		return i, &authority.Refusal{
+			Reason: fmt.Sprintf("%s has %d certificates that are valid: invite it again", name, len(i.Serials)),
+		}
+	}
 	who := authority.Subject{Fleet: k.fleet, Name: name, Kind: i.Kind}
 	chain, err := k.authority.Issue([]byte(csr), who, nil, authority.DefaultLife, now)
 	if err != nil {
@@ -96,7 +106,6 @@ func (k *keys) certificate(name string, i state.Identity, csr string, now time.T
 		return i, err
 	}
 	i.Certificate, i.At = string(chain), now.UTC()
-	i.Serials = slices.DeleteFunc(slices.Clone(i.Serials), func(s state.Serial) bool { return now.After(s.Until) })
 	i.Serials = append(i.Serials, state.Serial{Number: c.Serial, Until: c.NotAfter})
 	return i, nil
 }

@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"google.golang.org/grpc"
 
 	"github.com/pullet/pullet/state"
 )
@@ -32,12 +33,13 @@ type member struct {
 }
 
 // startMember starts the member and waits until it serves.
-func startMember(ctx context.Context, c Config) (*member, error) {
+func startMember(ctx context.Context, c Config, options []grpc.ServerOption) (*member, error) {
 	wal.SegmentSizeBytes = walSegment // a record of one host has shorter ones
 	config, err := c.member()
 	if err != nil {
 		return nil, err
 	}
+	config.GRPCAdditionalServerOptions = options
 	// What it warns of is what the keeper looks up, such as whether a user is there.
 	level := zap.NewAtomicLevelAt(zapcore.ErrorLevel)
 	encoder := zapcore.NewConsoleEncoder(zap.NewProductionEncoderConfig())

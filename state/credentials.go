@@ -1,133 +1,72 @@
 package state
 
 import (
-	"slices"
-	"time"
+	"context"
 
-	"github.com/pullet/pullet/authority"
-	"github.com/pullet/pullet/safetext"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Authority is what hosts believe: the bundle of the fleet's authority. Hosts take a new one only where the one that
-// they believe vouches for it, because whoever writes etcd writes this record, too.
-type Authority struct {
-	Bundle string `json:"bundle"` // certificates in PEM; the first one signs
-	Links  string `json:"links"`  // certificates in PEM: newer authorities as former ones signed them
-	Server string `json:"server"` // fingerprint of the authority that signed the datastore's own certificate
-	Door   string `json:"door"`   // HOST:PORT at which hosts join; "": over ssh alone
-
-	Ending []EndingSoon `json:"ending,omitempty"` // certificates near their end, those that end first
+// Credentials is all that is on record of who may connect.
+type Credentials struct {
+	Authority   Authority
+	Identities  map[string]Identity
+	Requests    map[string]Request
+	Invitations map[string]Invitation
+	Revoking    map[string]bool    // whom an operator revokes
+	Gone        map[string]bool    // hosts that were decommissioned
+	Revoked     map[string]Revoked // by the number of the certificate
+	Revision    int64
 }
 
-// EndingSoon is a certificate that ends soon: its holder did not ask for the next one.
-type EndingSoon struct {
-	Name  string    `json:"name"`
-	Until time.Time `json:"until"`
-}
-
-// Identity is somebody with a certificate of the fleet: a host, an operator or a viewer. The datastore has a user for
-// each.
-type Identity struct {
-	Kind        authority.Kind `json:"kind"`
-	Certificate string         `json:"certificate"` // the chain that was issued last, in PEM
-	By          string         `json:"by"`          // who invited
-	At          time.Time      `json:"at"`          // when the certificate was issued
-	Serials     []Serial       `json:"serials"`     // of all its certificates that are still valid
-	Uses        string         `json:"uses"`        // the number of the certificate that it is known to use
-}
-
-// Ends is when the last of its certificates ends.
-func (i Identity) Ends() (end time.Time) {
-	for _, s := range i.Serials {
-		if s.Until.After(end) {
-			end = s.Until
+// All reads all of them at one revision.
+func (s *Identities) All(ctx context.Context) (Credentials, error) {
+	out := Credentials{
+		Identities: map[string]Identity{}, Requests: map[string]Request{}, Invitations: map[string]Invitation{},
+		Revoking: map[string]bool{}, Gone: map[string]bool{}, Revoked: map[string]Revoked{},
+	}
+	ops := []clientv3.Op{clientv3.OpGet(s.authorityKey())}
+	for _, what := range []string{"identity/", "request/", "invitation/", "revoking/", "revoked/", "decommissioned/"} {
+		ops = append(ops, clientv3.OpGet(s.store.key(what), clientv3.WithPrefix()))
+	}
+	got, err := s.store.Client.Txn(ctx).Then(ops...).Commit()
+	if err != nil {
+		return out, err
+	}
+	out.Revision = got.Header.Revision
+	for _, r := range got.Responses {
+		for _, kv := range r.GetResponseRange().Kvs {
+			if k, err := s.store.Key(kv); err == nil {
+				out.add(s.store, k, kv)
+			}
 		}
 	}
-	return end
+	return out, nil
 }
 
-// Serial is a certificate.
-type Serial struct {
-	Number string    `json:"number"` // hexadecimal
-	Until  time.Time `json:"until"`  // when it ends
-}
-
-// Request is what the holder of a certificate asks for before it ends, or says when the next one is in its place.
-type Request struct {
-	CSR  string `json:"csr,omitempty"`  // in PEM
-	Uses string `json:"uses,omitempty"` // the number of the certificate that it uses from now on
-}
-
-// Invitation is a token that somebody may use once, with the labels of the host.
-type Invitation struct {
-	authority.Invitation
-	Labels map[string]string `json:"labels,omitempty"`
-}
-
-// Revoked is a certificate that counts no more, until it would have ended.
-type Revoked struct {
-	Name  string    `json:"name"`
-	Until time.Time `json:"until"`
-}
-
-// maxPEM bounds texts in PEM: a chain, or the bundle of eight authorities and their links.
-const maxPEM = 32 << 10
-
-func (a *Authority) check(Key) error {
-	var c checks
-	c.unless(len(a.Bundle) <= maxPEM && len(a.Links) <= maxPEM, "it is too long")
-	c.word("door", a.Door)
-	c.word("server", a.Server)
-	c.unless(len(a.Ending) <= maxList, "it names %d certificates near their end", len(a.Ending))
-	for _, e := range a.Ending {
-		c.node(e.Name)
-		c.times(e.Until)
+// add files one record.
+func (c *Credentials) add(s *Store, k Key, kv *mvccpb.KeyValue) {
+	switch k.kind.shape {
+	case "authority":
+		c.Authority, _ = Read[Authority](s, kv) // one that cannot be read is written anew
+	case "identity/NODE":
+		keep(s, kv, k.Node, c.Identities)
+	case "request/NODE":
+		keep(s, kv, k.Node, c.Requests)
+	case "invitation/WORD":
+		keep(s, kv, k.Word, c.Invitations)
+	case "revoked/WORD":
+		keep(s, kv, k.Word, c.Revoked)
+	case "revoking/NODE":
+		c.Revoking[k.Node] = true
+	case "decommissioned/NODE":
+		c.Gone[k.Node] = true
 	}
-	return c.err
 }
 
-func (i *Identity) check(Key) error {
-	var c checks
-	c.unless(len(i.Certificate) <= maxPEM, "its certificate is too long")
-	c.unless(slices.Contains([]authority.Kind{authority.Node, authority.Operator, authority.Viewer}, i.Kind),
-		"%s is no kind of an identity", quoted(string(i.Kind)))
-	c.unless(len(i.Serials) <= maxList, "it has %d certificates", len(i.Serials))
-	c.times(i.At)
-	c.unless(i.Uses == "" || serial(i.Uses), "%s is no serial number", quoted(i.Uses))
-	for _, s := range i.Serials {
-		c.unless(serial(s.Number), "%s is no serial number", quoted(s.Number))
-		c.times(s.Until)
+// keep files a record that can be read.
+func keep[T any, P record[T]](s *Store, kv *mvccpb.KeyValue, name string, in map[string]T) {
+	if one, err := Read[T, P](s, kv); err == nil {
+		in[name] = one
 	}
-	line(&i.By)
-	return c.err
-}
-
-// serial reports the number of a certificate.
-func serial(text string) bool { return text != "" && len(text) <= 64 && hexOf(text, len(text)) }
-
-func (r *Request) check(Key) error {
-	var c checks
-	c.unless(len(r.CSR) <= maxPEM, "it is too long")
-	c.unless(r.Uses == "" || serial(r.Uses), "%s is no serial number", quoted(r.Uses))
-	return c.err
-}
-
-func (i *Invitation) check(k Key) error {
-	var c checks
-	c.unless(i.ID == k.Word, "it is of the invitation %s", quoted(i.ID))
-	c.node(i.Name)
-	c.times(i.Until)
-	if err := safetext.Labels(i.Labels); err != nil {
-		c.unless(false, "%w", err)
-	}
-	line(&i.By)
-	return c.err
-}
-
-func (r *Revoked) check(k Key) error {
-	var c checks
-	c.unless(serial(k.Word), "%s is no serial number", quoted(k.Word))
-	c.node(r.Name)
-	c.times(r.Until)
-	return c.err
 }

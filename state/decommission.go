@@ -32,8 +32,10 @@ func (s *Nodes) Decommission(ctx context.Context, node, by string, force bool) (
 	if err != nil || mark == 0 {
 		return GivenUp{}, err
 	}
-	began, err := haltUnfinished(ctx, s.store, node, mark) // its claims say which groups
-	var freed []string
+	var began, freed []string
+	if err = s.store.Identities.shutOut(ctx, node); err == nil {
+		began, err = haltUnfinished(ctx, s.store, node, mark) // its claims say which groups
+	}
 	if err == nil {
 		freed, err = s.freeAll(ctx, node, mark)
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/safetext"
@@ -19,43 +18,6 @@ func (s *Identities) invitationKey(id string) string  { return s.store.key("invi
 func (s *Identities) revokingKey(name string) string  { return s.store.key("revoking", name) }
 func (s *Identities) revokedKey(number string) string { return s.store.key("revoked", number) }
 func (s *Identities) authorityKey() string            { return s.store.key("authority") }
-
-// Credentials is all that is on record of who may connect.
-type Credentials struct {
-	Authority   Authority
-	Identities  map[string]Identity
-	Requests    map[string]Request
-	Invitations map[string]Invitation
-	Revoking    map[string]bool    // whom an operator revokes
-	Gone        map[string]bool    // hosts that were decommissioned
-	Revoked     map[string]Revoked // by the number of the certificate
-	Revision    int64
-}
-
-// All reads all of them at one revision.
-func (s *Identities) All(ctx context.Context) (Credentials, error) {
-	out := Credentials{
-		Identities: map[string]Identity{}, Requests: map[string]Request{}, Invitations: map[string]Invitation{},
-		Revoking: map[string]bool{}, Gone: map[string]bool{}, Revoked: map[string]Revoked{},
-	}
-	ops := []clientv3.Op{clientv3.OpGet(s.authorityKey())}
-	for _, what := range []string{"identity/", "request/", "invitation/", "revoking/", "revoked/", "decommissioned/"} {
-		ops = append(ops, clientv3.OpGet(s.store.key(what), clientv3.WithPrefix()))
-	}
-	got, err := s.store.Client.Txn(ctx).Then(ops...).Commit()
-	if err != nil {
-		return out, err
-	}
-	out.Revision = got.Header.Revision
-	for _, r := range got.Responses {
-		for _, kv := range r.GetResponseRange().Kvs {
-			if k, err := s.store.Key(kv); err == nil {
-				out.add(s.store, k, kv)
-			}
-		}
-	}
-	return out, nil
-}
 
 // Invite puts an invitation on record.
 func (s *Identities) Invite(ctx context.Context, i Invitation) error {
@@ -91,6 +53,18 @@ func (s *Identities) Revoke(ctx context.Context, name string) error {
 	return err
 }
 
+// shutOut has the keeper revoke a host that is decommissioned. That it is marked is not enough: the host itself may take
+// its mark away, and does so with each pull, before the keeper sees it. Who may not ask the keeper leaves it to the mark.
+func (s *Identities) shutOut(ctx context.Context, node string) error {
+	_, err := s.store.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(s.key(node)), ">", 0)).
+		Then(clientv3.OpPut(s.revokingKey(node), "")).Commit()
+	if denied(err) {
+		return nil
+	}
+	return err
+}
+
 // AwaitRevoked waits until the keeper revoked somebody.
 func (s *Identities) AwaitRevoked(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, keeperTime)
@@ -123,29 +97,50 @@ func (s *Identities) Issued(ctx context.Context, name string) (Identity, Authori
 	return id, a, unlessBad(err)
 }
 
-// Record records what was issued to somebody, in the place of what was asked. A host that was decommissioned before is
-// none any more.
+// Record records what was issued to somebody, in the place of what was asked.
 func (s *Identities) Record(ctx context.Context, name string, i Identity) error {
-	_, err := s.store.Client.Txn(ctx).Then(
-		Put(s.key(name), i), clientv3.OpDelete(s.requestKey(name)), clientv3.OpDelete(s.revokingKey(name)),
-		clientv3.OpDelete(s.store.Nodes.DecommissionedKey(name)),
-	).Commit()
+	_, err := s.store.Client.Txn(ctx).Then(Put(s.key(name), i), clientv3.OpDelete(s.requestKey(name))).Commit()
+	return err
+}
+
+// Admit records somebody who was invited: a host that was decommissioned before is none any more. Who was revoked or
+// decommissioned behind a revision is not admitted.
+func (s *Identities) Admit(ctx context.Context, name string, i Identity, revision int64) error {
+	revoking, gone := s.revokingKey(name), s.store.Nodes.DecommissionedKey(name)
+	done, err := s.store.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(revoking), "<", revision+1),
+			clientv3.Compare(clientv3.ModRevision(gone), "<", revision+1)).
+		Then(
+			Put(s.key(name), i), clientv3.OpDelete(s.requestKey(name)), clientv3.OpDelete(revoking), clientv3.OpDelete(gone),
+		).Commit()
+	if err == nil && !done.Succeeded {
+		err = fmt.Errorf("%s was revoked while it joined: invite it again", name)
+	}
 	return err
 }
 
 // Strike records that certificates of somebody count no more, and with all that nobody has the name.
 func (s *Identities) Strike(ctx context.Context, name string, serials []Serial, all bool) error {
 	var ops []clientv3.Op
-	if all {
-		ops = []clientv3.Op{
-			clientv3.OpDelete(s.key(name)), clientv3.OpDelete(s.requestKey(name)), clientv3.OpDelete(s.revokingKey(name)),
-		}
-	}
 	for _, one := range serials {
 		ops = append(ops, Put(s.revokedKey(one.Number), Revoked{name, one.Until}))
 	}
-	_, err := s.store.Client.Txn(ctx).Then(ops...).Commit()
-	return err
+	if all { // last: what a kill leaves undone is done again
+		for _, key := range []string{s.requestKey(name), s.key(name), s.revokingKey(name)} {
+			ops = append(ops, clientv3.OpDelete(key))
+		}
+	}
+	return s.commit(ctx, ops)
+}
+
+// commit does more than one transaction may.
+func (s *Identities) commit(ctx context.Context, ops []clientv3.Op) error {
+	for some := range slices.Chunk(ops, opsAtOnce) {
+		if _, err := s.store.Client.Txn(ctx).Then(some...).Commit(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Forget removes invitations and revocations that ended.
@@ -157,12 +152,7 @@ func (s *Identities) Forget(ctx context.Context, invitations, revoked []string) 
 	for _, number := range revoked {
 		ops = append(ops, clientv3.OpDelete(s.revokedKey(number)))
 	}
-	for some := range slices.Chunk(ops, opsAtOnce) {
-		if _, err := s.store.Client.Txn(ctx).Then(some...).Commit(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.commit(ctx, ops)
 }
 
 // Publish tells hosts what to believe, where that changed.
@@ -195,32 +185,5 @@ func (s *Identities) Await(ctx context.Context, revision int64, atMost time.Dura
 	select {
 	case <-changed:
 	case <-ctx.Done():
-	}
-}
-
-// add files one record.
-func (c *Credentials) add(s *Store, k Key, kv *mvccpb.KeyValue) {
-	switch k.kind.shape {
-	case "authority":
-		c.Authority, _ = Read[Authority](s, kv) // one that cannot be read is written anew
-	case "identity/NODE":
-		keep(s, kv, k.Node, c.Identities)
-	case "request/NODE":
-		keep(s, kv, k.Node, c.Requests)
-	case "invitation/WORD":
-		keep(s, kv, k.Word, c.Invitations)
-	case "revoked/WORD":
-		keep(s, kv, k.Word, c.Revoked)
-	case "revoking/NODE":
-		c.Revoking[k.Node] = true
-	case "decommissioned/NODE":
-		c.Gone[k.Node] = true
-	}
-}
-
-// keep files a record that can be read.
-func keep[T any, P record[T]](s *Store, kv *mvccpb.KeyValue, name string, in map[string]T) {
-	if one, err := Read[T, P](s, kv); err == nil {
-		in[name] = one
 	}
 }

@@ -98,7 +98,7 @@ var kinds = []kind{
 	{"settled/ROLLOUT/HASH", nodes, examines[Settlement], "nobody said what became of the step", settleClear},
 	{"authority", keeper, examines[Authority], "hosts keep the authority that they believe", "no action needed"},
 	{"identity/NODE", keeper, examines[Identity], "it gets no further certificate", "pullet fleet invite NAME"},
-	{"request/NODE", itsNode, examines[Request], "", ""},
+	{"request/NODE", holder, examines[Request], "", ""},
 	{"invitation/WORD", operators, examines[Invitation], "nobody joins with it", "pullet fleet invite NAME"},
 	{"revoking/NODE", operators, nil, "", ""},
 	{"revoked/WORD", keeper, examines[Revoked], "", ""},

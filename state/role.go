@@ -17,11 +17,12 @@ const (
 	itsNode                 // the node that its key names
 	operators               // people, and no node
 	keeper                  // who keeps the datastore, and nobody else
+	holder                  // whom its key names: a host, an operator or a viewer
 )
 
 // String is the writer in the words of the table in docs/etcd.md.
 func (w writer) String() string {
-	return [...]string{"every host", "its host", "operators", "the keeper"}[w]
+	return [...]string{"every host", "its host", "operators", "the keeper", "whom it names"}[w]
 }
 
 // Range are keys from From up to, and without, End. With no End it is one key.
@@ -80,13 +81,13 @@ func RolesOf(kind authority.Kind, fleet, name string) []Role {
 	case authority.Node:
 		return NodeRoles(fleet, name)
 	case authority.Operator:
-		return []Role{OperatorRole(fleet)}
+		return OperatorRoles(fleet, name)
 	default:
 		return ViewerRoles(fleet, name)
 	}
 }
 
-// The names of the roles that all nodes, all operators and all viewers have. Each node has one of its own beside.
+// The names of the roles that all nodes, all operators and all viewers have. Each of them has one of its own beside.
 const (
 	nodesRole    = "nodes"
 	operatorRole = "operators"
@@ -101,7 +102,15 @@ func OwnRole(name string) string { return "own-" + name }
 
 // NodeRoles are what a node may do: what all may, and what it alone may.
 func NodeRoles(fleet, node string) []Role {
-	return []Role{NodesRole(fleet), {Name: OwnRole(node), Write: ranges(fleet, node, itsNode)}}
+	own := ownRole(fleet, node)
+	own.Write = append(own.Write, ranges(fleet, node, itsNode)...)
+	return []Role{NodesRole(fleet), own}
+}
+
+// ownRole is what nobody else may do: an operator who could ask for the next certificate of another one would act in
+// that one's name.
+func ownRole(fleet, name string) Role {
+	return Role{Name: OwnRole(name), Write: ranges(fleet, name, holder)}
 }
 
 // writable is all that a node may write.
@@ -126,15 +135,17 @@ func OperatorRole(fleet string) Role {
 	return Role{operatorRole, all(fleet), write}
 }
 
+// OperatorRoles are what one of them may do.
+func OperatorRoles(fleet, name string) []Role {
+	return []Role{OperatorRole(fleet), ownRole(fleet, name)}
+}
+
 // ViewerRole is what people may do who only look.
 func ViewerRole(fleet string) Role { return Role{Name: viewerRole, Read: all(fleet)} }
 
 // ViewerRoles are what one of them may do: each may ask for its next certificate.
 func ViewerRoles(fleet, name string) []Role {
-	return []Role{
-		ViewerRole(fleet),
-		{Name: OwnRole(name), Write: []Range{{From: "/pullet/" + fleet + "/request/" + name}}},
-	}
+	return []Role{ViewerRole(fleet), ownRole(fleet, name)}
 }
 
 func all(fleet string) []Range { return []Range{prefixed("/pullet/" + fleet + "/"), dns} }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os/exec"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -76,8 +77,10 @@ func (a fleetCmd) add(ctx context.Context, store *state.Store, destination strin
 		o.name = destination
 	}
 	program := append(strings.Fields(o.ssh), destination, o.remote(destination))
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	ssh := exec.CommandContext(ctx, program[0], program[1:]...)
-	ssh.Stderr = a.err
+	ssh.Stderr, ssh.WaitDelay = a.err, endTime
 	asks, err := ssh.StdoutPipe()
 	if err != nil {
 		return err
@@ -89,32 +92,28 @@ func (a fleetCmd) add(ctx context.Context, store *state.Store, destination strin
 	if err := ssh.Start(); err != nil {
 		return fmt.Errorf("ssh: %w", err)
 	}
-	err = a.carry(ctx, store, c.Datastore, o, bufio.NewReaderSize(asks, maxAsked), answers)
+	late := time.AfterFunc(askTime, end)
+	from := bufio.NewReaderSize(asks, maxAsked)
+	err = errors.Join(a.answer(ctx, store, c.Datastore, o, from, answers), answers.Close()) // the host waits for the end
+	late.Stop()
+	if err == nil {
+		_, err = io.Copy(a.out, from) // what it prints behind that
+	} else { // a host that goes on all the same is left
+		time.AfterFunc(endTime, end)
+	}
 	if ended := ssh.Wait(); ended != nil {
 		return errors.Join(err, fmt.Errorf("%s on %s: %w", o.remote(destination), destination, ended))
 	}
 	return err
 }
 
-// maxAsked is how long what a new host asks may be.
-const maxAsked = 64 << 10
+const (
+	maxAsked = 64 << 10        // bytes that a new host may ask
+	askTime  = 5 * time.Minute // until it asks: somebody may have to type a password
+	endTime  = 2 * time.Second // for a host that cannot join to say why, and to end
+)
 
-// carry carries the request of the new host to the door, and the answer back. What the host prints behind that is
-// shown.
-func (a fleetCmd) carry(
-	ctx context.Context, store *state.Store, d datastore.Config, o added, asks *bufio.Reader, answers io.WriteCloser,
-) error {
-	if err := a.answer(ctx, store, d, o, asks, answers); err != nil {
-		return errors.Join(err, answers.Close())
-	}
-	if err := answers.Close(); err != nil { // the host waits for the end
-		return err
-	}
-	_, err := io.Copy(a.out, asks)
-	return err
-}
-
-// answer answers the request of the new host.
+// answer answers the request of the new host: it carries that to the door, and the answer back.
 func (a fleetCmd) answer(
 	ctx context.Context, store *state.Store, d datastore.Config, o added, asks *bufio.Reader, answers io.Writer,
 ) error {

@@ -1,0 +1,113 @@
+package datastore
+
+import (
+	"context"
+	"crypto/x509"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+)
+
+// guard ends what goes on with a certificate that counts no more. etcd itself asks for a certificate when a connection
+// is opened and for a user when a watch begins, and never again: a host that was shut out would see each change of the
+// record as long as it kept its connection, and could act on it again as soon as another host had the name.
+type guard struct {
+	mu      sync.Mutex
+	revoked map[string]bool                                  // by the number of the certificate
+	open    map[string]map[*guardedStream]context.CancelFunc // what goes on, by the number of its certificate
+}
+
+func newGuard() *guard {
+	return &guard{revoked: map[string]bool{}, open: map[string]map[*guardedStream]context.CancelFunc{}}
+}
+
+func (g *guard) options() []grpc.ServerOption {
+	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(g.call), grpc.ChainStreamInterceptor(g.stream)}
+}
+
+// revoke shuts out who has these certificates, and nobody else.
+func (g *guard) revoke(numbers []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	clear(g.revoked)
+	for _, number := range numbers {
+		g.revoked[number] = true
+		for _, end := range g.open[number] {
+			end()
+		}
+	}
+}
+
+func (g *guard) call(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	cert := presented(ctx)
+	g.mu.Lock()
+	lets := g.lets(cert)
+	g.mu.Unlock()
+	if !lets {
+		return nil, rpctypes.ErrGRPCPermissionDenied
+	}
+	return handle(ctx, request)
+}
+
+// guardedStream ends with its certificate.
+type guardedStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s *guardedStream) Context() context.Context { return s.ctx }
+
+func (g *guard) stream(server any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	guarded, end := g.begin(s)
+	if guarded == nil {
+		return rpctypes.ErrGRPCPermissionDenied
+	}
+	defer end()
+	return handle(server, guarded)
+}
+
+// begin begins a stream; nil: it may not be. End has to be called behind it.
+func (g *guard) begin(s grpc.ServerStream) (guarded *guardedStream, end func()) {
+	cert := presented(s.Context())
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.lets(cert) {
+		return nil, nil
+	}
+	ctx, cancel := context.WithDeadline(s.Context(), cert.NotAfter)
+	guarded, number := &guardedStream{s, ctx}, cert.SerialNumber.Text(16)
+	if g.open[number] == nil {
+		g.open[number] = map[*guardedStream]context.CancelFunc{}
+	}
+	g.open[number][guarded] = cancel
+	return guarded, func() {
+		cancel()
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if delete(g.open[number], guarded); len(g.open[number]) == 0 {
+			delete(g.open, number)
+		}
+	}
+}
+
+// lets reports a certificate that counts.
+func (g *guard) lets(cert *x509.Certificate) bool {
+	return cert != nil && !g.revoked[cert.SerialNumber.Text(16)] && !time.Now().After(cert.NotAfter)
+}
+
+// presented is the certificate that the client of a call presented when it connected.
+func presented(ctx context.Context) *x509.Certificate {
+	p, _ := peer.FromContext(ctx)
+	if p == nil {
+		return nil
+	}
+	info, _ := p.AuthInfo.(credentials.TLSInfo)
+	if len(info.State.PeerCertificates) == 0 {
+		return nil
+	}
+	return info.State.PeerCertificates[0]
+}

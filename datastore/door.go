@@ -37,13 +37,12 @@ func (k *keeper) serveDoors(ctx context.Context) (closed func(), err error) {
 	all.HandleFunc("POST "+rotatePath, k.serveRotate)
 	doors := []*http.Server{k.serve(ctx, inside, all)}
 	if k.Door != "" {
-		outside, err := tls.Listen("tcp", listening(k.Door), &tls.Config{
-			MinVersion: tls.VersionTLS13, GetCertificate: k.serverCertificate,
-		})
+		outside, err := net.Listen("tcp", listening(k.Door))
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("datastore.door: %w", err), doors[0].Close())
 		}
-		doors = append(doors, k.serve(ctx, outside, handler))
+		c := &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: k.serverCertificate}
+		doors = append(doors, k.serve(ctx, tls.NewListener(limit(outside, maxVisitors), c), handler))
 	}
 	return func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)

@@ -120,6 +120,19 @@ func register(f *fleet, s *state.Store, name string) {
 	f.must(err)
 }
 
+// TestDecommissionUnseen: a host that never pulled, or took its own record away, is decommissioned all the same.
+func TestDecommissionUnseen(t *testing.T) {
+	t.Parallel()
+	f := created(t)
+	s := f.store("admin")
+	f.join(s, "web1", authority.Node)
+	_, err := s.Nodes.Decommission(t.Context(), "web1", "admin", false)
+	f.must(err)
+	f.must(s.Identities.AwaitRevoked(t.Context(), "web1"))
+	_, err = s.Nodes.Decommission(t.Context(), "admin", "admin", true)
+	wantError(t, "an operator is no host", err, "there is no node")
+}
+
 // TestDodge: a host that takes its mark away, or asks for certificates all the time, is decommissioned all the same.
 func TestDodge(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/authority"
 )
 
 // GivenUp is what came of a node that was decommissioned.
@@ -119,9 +121,13 @@ func mayChange(ctx context.Context, s *Store, node string) error {
 	)
 }
 
-// awaited reports a node without a record that the fleet waits for: the inventory of its version lists it, a roster has
-// it, or it put its claim back in a record that was restored.
+// awaited reports a node without a record that the fleet waits for: it has a certificate, the inventory of its version
+// lists it, a roster has it, or it put its claim back in a record that was restored.
 func (s *Nodes) awaited(ctx context.Context, node string) (bool, error) {
+	id, _, err := get[Identity](ctx, s.store, s.store.Identities.key(node))
+	if joined := id.Kind == authority.Node; joined || unlessBad(err) != nil {
+		return joined, unlessBad(err)
+	}
 	current, _, err := s.store.Versions.Current(ctx)
 	if current == nil || err != nil {
 		return false, unlessBad(err)

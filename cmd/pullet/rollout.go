@@ -64,6 +64,9 @@ func (a steerCmd) decommission(ctx context.Context, store *state.Store, node str
 		fmt.Fprint(a.out, "; it is still listed under nodes/: remove it there")
 	}
 	_, err = fmt.Fprintln(a.out)
+	if late := store.Identities.AwaitRevoked(ctx, node); late != nil {
+		err = fmt.Errorf("the certificate of %s counts until the keeper comes back (pullet etcd): %w", node, late)
+	}
 	for _, step := range done.Began {
 		const text = "  %s began %s, and its end is not on record: look at %[1]s; %[3]s\n"
 		fmt.Fprintf(a.out, text, node, step, state.SettleHint(step))

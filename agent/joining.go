@@ -81,8 +81,8 @@ func (j *Joining) placeBeside(a authority.Answer) error {
 	return j.write(OperatorFile, []byte(text))
 }
 
-// credentials writes a key and its certificate. A key that waited for the certificate after the former one is forgotten:
-// who joins again may do so because it was in the hands of others.
+// credentials writes a key and its certificate. A key that waited for the certificate after the former one is
+// forgotten: who joins again may do so because it was in the hands of others.
 func (j *Joining) credentials(name string, a authority.Answer) error {
 	if err := os.Remove(j.path(name + nextFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

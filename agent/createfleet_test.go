@@ -87,7 +87,8 @@ func (f *founder) until(what string, holds func() bool) {
 	}
 }
 
-// TestCreateFleetAgain: where making a fleet ended before one of its files was in place, it is done again from the start.
+// TestCreateFleetAgain: where making a fleet ended before one of its files was in place, it is done again from the
+// start.
 func TestCreateFleetAgain(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{

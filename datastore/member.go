@@ -85,7 +85,6 @@ func (c Config) member() (*embed.Config, error) {
 		ClientCertAuth: true, CRLFile: c.file(crlFile),
 	}
 	out.EnableGRPCGateway = false // it would act with the certificate of the server
-	out.QuotaBackendBytes = 8 << 20
 	out.AutoCompactionMode, out.AutoCompactionRetention = "periodic", keptHistory
 	return out, nil
 }

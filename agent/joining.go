@@ -11,6 +11,7 @@ import (
 
 	"github.com/pullet/pullet/authority"
 	"github.com/pullet/pullet/durable"
+	"github.com/pullet/pullet/ownfile"
 )
 
 // Joining is how a host becomes one of a fleet: it has a key, asks for its certificate, and places the answer.
@@ -25,6 +26,10 @@ type Joining struct {
 // Join begins to join a fleet. A host that is in one is refused, unless it is to join again.
 func Join(file, root string, again bool) (*Joining, error) {
 	j := &Joining{File: file, Root: root}
+	// Before a token is used: what others can write is refused when it is read.
+	if err := ownfile.Check(filepath.Dir(file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
 	if _, err := os.Stat(j.path(JoinedFile)); err == nil && !again {
 		return nil, fmt.Errorf("%s is there: this host is in a fleet already; --again has it join anew", j.path(JoinedFile))
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -107,6 +112,9 @@ func (j *Joining) configuration(a authority.Answer) ([]byte, error) {
 	if err := yaml.Unmarshal([]byte(a.Configuration), &c); err != nil {
 		return nil, fmt.Errorf("the configuration in the answer: %w", err)
 	}
+	if c == nil {
+		return nil, errors.New("the configuration in the answer is empty")
+	}
 	if node, ok := c["node"].(map[string]any); ok {
 		if id := machineID(j.Root); id != "" {
 			node["machineId"] = id
@@ -118,9 +126,13 @@ func (j *Joining) configuration(a authority.Answer) ([]byte, error) {
 	return append([]byte("# Written by pullet join.\n"), text...), err
 }
 
-// write writes a file beside the configuration.
+// write writes a file beside the configuration, and nothing where a link of somebody else leads.
 func (j *Joining) write(name string, text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(j.path(name)), 0o700); err != nil {
+	dir := filepath.Dir(j.path(name))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := ownfile.Check(dir); err != nil {
 		return err
 	}
 	return durable.Replace(j.path(name), text)

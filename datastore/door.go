@@ -102,6 +102,8 @@ func (k *keeper) admit(ctx context.Context, asked authority.Asked) (authority.An
 	if used, err := k.store.Identities.Use(ctx, i.ID); err != nil || !used {
 		return authority.Answer{}, errors.Join(err, noInvitation(err))
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime) // who leaves now leaves nothing half done
+	defer cancel()
 	k.Log.WithField("name", i.Name).Info("joined")
 	next.Uses = next.Serials[0].Number
 	return a, k.enter(ctx, i.Name, next, c, now)

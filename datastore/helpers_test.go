@@ -15,7 +15,6 @@ import (
 	"github.com/sirupsen/logrus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
-	"google.golang.org/grpc"
 
 	"github.com/pullet/pullet/authority"
 	"github.com/pullet/pullet/state"
@@ -132,8 +131,7 @@ func (f *fleet) connect(credentials []byte) (*clientv3.Client, error) {
 	roots.AppendCertsFromPEM(f.bundle)
 	return clientv3.New(clientv3.Config{
 		Endpoints: []string{f.Endpoint()}, DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
-		TLS:         &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12},
-		DialOptions: []grpc.DialOption{grpc.WithReturnConnectionError()}, //nolint:staticcheck // a refusal is seen at once
+		TLS: &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12},
 	})
 }
 

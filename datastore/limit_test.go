@@ -36,8 +36,8 @@ func TestLimit(t *testing.T) {
 		timeout, ok := err.(net.Error)
 		return ok && timeout.Timeout() // it stands there
 	}
-	if !enters() || !enters() || enters() {
-		t.Error("not two of three are in")
+	if got := [...]bool{enters(), enters(), enters()}; got != [...]bool{true, true, false} {
+		t.Error("of three there are in: ", got)
 	}
 	first := <-in
 	_ = first.Close()

@@ -10,7 +10,6 @@ import (
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc"
@@ -21,8 +20,7 @@ import (
 const (
 	memberName   = "datastore"
 	startTimeout = time.Minute
-	keptHistory  = "1h"     // of the record: etcd forgets older revisions
-	walSegment   = 64 << 20 // bytes: etcd's own default
+	keptHistory  = "1h" // of the record: etcd forgets older revisions
 )
 
 // member is the etcd of a datastore that this process runs.
@@ -34,7 +32,6 @@ type member struct {
 
 // startMember starts the member and waits until it serves.
 func startMember(ctx context.Context, c Config, options []grpc.ServerOption) (*member, error) {
-	wal.SegmentSizeBytes = walSegment // a record of one host has shorter ones
 	config, err := c.member()
 	if err != nil {
 		return nil, err

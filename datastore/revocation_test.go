@@ -14,12 +14,11 @@ import (
 // held is what a host holds on to that is about to be shut out.
 type held struct {
 	*clientv3.Client
-	lease   clientv3.LeaseID
-	watch   clientv3.WatchChan
-	alive   <-chan *clientv3.LeaseKeepAliveResponse
-	old     []byte // its credentials
-	fleet   *fleet
-	mayRead bool
+	lease clientv3.LeaseID
+	watch clientv3.WatchChan
+	alive <-chan *clientv3.LeaseKeepAliveResponse
+	old   []byte // its credentials
+	fleet *fleet
 }
 
 func (f *fleet) holds(name string) *held {

@@ -1,6 +1,7 @@
 package datastore
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -148,11 +149,19 @@ func (k *keys) due(now time.Time) (bool, error) {
 		if k.authority.Rotating() {
 			at = c.NotAfter.Add(-lastDays)
 		}
-		if !now.Before(at) {
+		if !now.Before(at) || file == serverFile && !k.serves(text) {
 			return true, nil
 		}
 	}
 	return false, nil
+}
+
+// serves reports credentials for all addresses at which hosts look for the server: the configuration may name others
+// than before.
+func (k *keys) serves(credentials []byte) bool {
+	pair, err := tls.X509KeyPair(credentials, credentials)
+	lacks := func(host string) bool { return pair.Leaf.VerifyHostname(host) != nil }
+	return err == nil && !slices.ContainsFunc(k.hosts(), lacks)
 }
 
 // lastDays are how long before their end credentials are renewed whatever else is under way.

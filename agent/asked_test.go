@@ -162,7 +162,7 @@ func TestCommands(t *testing.T) {
 	if r := result("c1"); r.State != state.Refused || !strings.HasPrefix(r.Reason, "agent.allowRun is not set in ") || !r.Ended.Equal(r.Started) || h.file("ran") != "" {
 		t.Errorf("%+v", r)
 	}
-	h.Agent.AllowRun = true
+	h.Agent.AllowRun.Anybody = true
 	give("c2", mine, "echo ran >> ran; echo out; echo err >&2")
 	give("c3", mine, "/bin/sh", "-c", "exit $0", "3")
 	give("c4", mine, "head -c 20000 /dev/zero | tr '\\0' x; echo the end")

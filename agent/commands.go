@@ -74,10 +74,8 @@ func (o *orders) turnAndRun(ctx context.Context, c state.PendingCommand, cat *re
 		Instance: o.out.Run,
 		Started:  time.Now().UTC(),
 	}
-	if !o.config.Agent.AllowRun {
-		result.State, result.Ended, result.Reason = state.Refused, result.Started, "agent.allowRun is not set in "+
-			o.config.file
-		return o.store.Commands.End(ctx, c.ID, result, c.Stage)
+	if refused, err := o.refuses(ctx, c, &result); refused || err != nil {
+		return err
 	}
 	req := o.turns.requestUnder(cat.Fleet.Rollout, &state.Version{ID: c.ID}, cat)
 	req.Waiting = func(w *lock.Wait) { o.log.Info(w.Error()) }
@@ -93,12 +91,17 @@ func (o *orders) turnAndRun(ctx context.Context, c state.PendingCommand, cat *re
 			o.log.WithError(err).Warn("the place of a command could not be given back")
 		}
 	}()
+	if refused, err := o.refuses(ctx, c, &result); refused || err != nil { // its time may be over: the turn came late
+		return err
+	}
 	if begun, err := o.store.Commands.Begin(ctx, c.Command, result); !begun ||
 		err != nil { // false: it failed elsewhere while this node waited
 		return err
 	}
-	o.log.WithField("command", c.ID).Infof("running for %s: %q", c.By, c.Args)
-	o.runCommand(ctx, c.Command, &result)
+	if err := o.remember(c.Command, &result); err == nil {
+		o.log.WithField("command", c.ID).Infof("running for %s: %q", asker(c.Command, result), c.Args)
+		o.runCommand(ctx, c.Command, &result)
+	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	return o.store.Commands.End(ctx, c.ID, result, c.Stage)

@@ -52,7 +52,7 @@ func TestBrokenCommand(t *testing.T) {
 func TestCommandPlaces(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, job("one", "true"))
-	h.Agent.AllowRun = true
+	h.Agent.AllowRun.Anybody = true
 	ctx := context.Background()
 	s, err := h.OpenStore(ctx)
 	if err != nil {

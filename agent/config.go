@@ -69,8 +69,9 @@ type Loop struct {
 	Wait     render.Duration `yaml:"wait"`     // how long a pull waits in all
 	Deadline render.Duration `yaml:"deadline"` // of a run, waits not counted
 	Finish   render.Duration `yaml:"finish"`   // how long the running step may go on after pullet gets a signal to stop
-	// AllowRun lets operators run commands on this host with pullet run; default false.
-	AllowRun bool `yaml:"allowRun"`
+	// AllowRun says whose commands of pullet run this host runs. true: of whoever may write the fleet's record; a list: of
+	// operators by the names in their certificates, where operators stands for each of them; default false.
+	AllowRun render.AllowRun `yaml:"allowRun"`
 	// PruneLimit is how many things that jobs with prune: true no longer declare one run removes; more are left until
 	// pull --prune-all.
 	PruneLimit int     `yaml:"pruneLimit"`
@@ -245,7 +246,8 @@ func (c *Config) complete() error {
 	if c.Datastore.Dir == "" {
 		c.Datastore.Dir = datastore.DefaultDir
 	}
-	for _, err := range slices.Concat(c.checkEndpoints(), c.checkCleartext(), []error{c.Datastore.Check()}) {
+	parts := []error{c.Datastore.Check(), c.Agent.checkAllowRun(c.Node.Name, c.Etcd.TLS.CA)}
+	for _, err := range slices.Concat(c.checkEndpoints(), c.checkCleartext(), parts) {
 		if err == nil {
 			continue
 		}

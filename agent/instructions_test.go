@@ -117,7 +117,7 @@ func TestCommandWithoutAPlace(t *testing.T) {
 	t.Parallel()
 	web1, _, m := pair(t, job("one", "true"), nil)
 	web1.exits(ExitOK, "")
-	web1.Agent.AllowRun = true
+	web1.Agent.AllowRun.Anybody = true
 	s := state.Over(m.store.Client, "f", nil)
 	now := time.Now()
 	c := state.Command{ID: "c1", Args: []string{"echo ran >> ran"}, Stages: [][]string{{"gone", "web1"}}, Max: 1, Timeout: time.Minute, At: now, Until: now.Add(time.Hour), By: "ada"}

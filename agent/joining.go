@@ -40,9 +40,6 @@ func Join(file, root string, again bool) (*Joining, error) {
 	return j, err
 }
 
-// JoinOperator begins to get the certificate of an operator, for a host that may be in a fleet.
-func JoinOperator(file string) (*Joining, error) { return Join(file, "/", true) }
-
 func (j *Joining) path(name string) string { return filepath.Join(filepath.Dir(j.File), name) }
 
 // Place writes what came: the files, and last the configuration that names them. Somebody who is no host has its

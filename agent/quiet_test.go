@@ -208,7 +208,7 @@ func TestMistakesOfMany(t *testing.T) {
 func TestCommandsThatFail(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, job("one", "true"))
-	h.Agent.AllowRun = true
+	h.Agent.AllowRun.Anybody = true
 	h.exits(ExitOK, "")
 	s := h.open()
 	now := time.Now()

@@ -48,7 +48,7 @@ func TestNoRefusalWhileWaitingIsSilent(t *testing.T) {
 		}
 	}
 	web1.exits(ExitOK, "")
-	web1.Agent.AllowRun = true
+	web1.Agent.AllowRun.Anybody = true
 	ran := map[string]string{}
 	ended := func() bool {
 		for id := range ran {

@@ -87,12 +87,14 @@ func TestTopics(t *testing.T) {
 		"job.steps.runOptions.timeout":          {Type: "duration", Text: "of the step; 0: the action's own default"},
 		"pullet.rollout.rollingRules.roles":     {Type: "map of limits", Text: "by role, or group"},
 		"config.agent.splay":                    {Type: "duration", Default: "30s", Text: "at most so much is added to an interval, by chance"},
-		"config.paths.state":                    {Type: "text", Default: "/var/lib/pullet", Text: "what pullet keeps for itself: for root only"},
-		"config.repositories.ref":               {Type: "text", Default: "main", Text: "ref is the branch to follow"},
-		"base-vars.files.paths":                 {Type: "text, or list of texts", Text: "below vars/: all that exist are merged, earlier ones win; none: the name is the path"},
-		"server.os":                             {Type: "text", Text: "distribution, as in ID of os-release: debian, fedora"},
-		"macros.params":                         {Type: "text, or list of texts", Text: "names of the arguments, which the text reads as {{ .name }}"},
-		"job.steps.runOptions.runs":             {Type: "word", Default: "always", Values: []string{"always", "onUpdate", "once"}},
+		"config.agent.allowRun": {Type: "true or false, or list of operators", Default: "false", Text: "allowRun says whose commands of pullet run this host runs. " +
+			"true: of whoever may write the fleet's record; a list: of\noperators by the names in their certificates, where operators stands for each of them"},
+		"config.paths.state":        {Type: "text", Default: "/var/lib/pullet", Text: "what pullet keeps for itself: for root only"},
+		"config.repositories.ref":   {Type: "text", Default: "main", Text: "ref is the branch to follow"},
+		"base-vars.files.paths":     {Type: "text, or list of texts", Text: "below vars/: all that exist are merged, earlier ones win; none: the name is the path"},
+		"server.os":                 {Type: "text", Text: "distribution, as in ID of os-release: debian, fedora"},
+		"macros.params":             {Type: "text, or list of texts", Text: "names of the arguments, which the text reads as {{ .name }}"},
+		"job.steps.runOptions.runs": {Type: "word", Default: "always", Values: []string{"always", "onUpdate", "once"}},
 	} {
 		got := find(t, name)
 		got.Name, got.Group, got.Fields = "", "", nil

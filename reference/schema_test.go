@@ -197,6 +197,8 @@ func TestSchemas(t *testing.T) {
 		"config": {
 			"repositories: [{name: main, url: /a, ref: main, auth: {sshKey: /k}}]\nagent: {splay: 30s}\nnode: {labels: {role: web}}", "etcd: {endpoints: https://a}",
 			"!repository: []", "!agent: {splay: 30}", "!agent: {splay: '{{ 1 }}'}", "!etcd: {tls: {cacert: x}}",
+			"agent: {allowRun: true}", "agent: {allowRun: no}", "agent: {allowRun: []}", "agent: {allowRun: [operators, alice]}", "agent: {allowRun: }",
+			"!agent: {allowRun: alice}", "!agent: {allowRun: {alice: true}}", "!agent: {allowRun: [[alice]]}",
 		},
 	} {
 		for _, text := range texts {

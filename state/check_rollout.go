@@ -148,6 +148,8 @@ func (c *Command) check(k Key) error {
 	bad.count("failures", c.MaxFailures, math.MaxInt32)
 	bad.unless(c.Timeout >= 0 && c.Timeout < 366*24*time.Hour, "the timeout %s is absurd", c.Timeout)
 	bad.times(c.At, c.Until)
+	n := len(c.Signature)
+	bad.unless(n <= maxSigned, "its signature has %d bytes, of %d at most", n, maxSigned)
 	line(&c.Target, &c.Reason, &c.By)
 	return bad.err
 }
@@ -163,6 +165,7 @@ func (r *CommandResult) check(k Key) error {
 		quoted(r.State),
 	)
 	c.word("instance", r.Instance)
+	c.word("signer", r.Signer)
 	c.times(r.Started, r.Ended)
 	r.Reason, r.Output = safetext.Text(safetext.Cut(r.Reason, maxText)), safetext.Text(r.Output)
 	return c.err

@@ -28,6 +28,8 @@ type Command struct {
 	By          string        `json:"by"`
 	At          time.Time     `json:"at"`
 	Until       time.Time     `json:"until"` // no node begins with it later, by the clock of etcd
+	// of the operator who gave it, as authority.Sign makes it: see Sign
+	Signature string `json:"signature,omitempty"`
 }
 
 // Limit is how many nodes of a stage run the command at a time.
@@ -46,6 +48,7 @@ type CommandResult struct {
 	ExitCode int       `json:"exitCode"`
 	Output   string    `json:"output,omitempty"` // the end of what it wrote
 	Reason   string    `json:"reason,omitempty"`
+	Signer   string    `json:"signer,omitempty"` // the operator whose signature the node verified
 	Started  time.Time `json:"started,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
 }

@@ -39,6 +39,7 @@ type Local struct {
 	PullBoot string          `json:"pullBoot,omitempty"` // the boot of the last pull
 	PullUp   time.Duration   `json:"pullUp,omitempty"`   // and the time since that
 	Gaps     []time.Duration `json:"gaps,omitempty"`     // between its last pulls, the newest last
+	Commands Begun           `json:"commands,omitzero"`  // signed ones that it began with
 	Secret   string          `json:"secret"`             // proves to the fleet that this is the same state directory
 }
 

@@ -41,8 +41,9 @@ func runCommand(a *app) *cobra.Command {
 			"canaries first, and of each as many at a time as rollingRules allow. They obey pauses and switches,\n" +
 			"and stop when it failed somewhere (--max-failures). --max says another number; --stage another\n" +
 			"order: the nodes of each stage are through before the next begin, and the rest of the target comes\n" +
-			"last. A node runs it only where its own configuration has agent.allowRun: true. A single argument is\n" +
-			"a line for the shell. Without a command it shows what was given lately.",
+			"last. A node runs it only where agent.allowRun of its own configuration is true or lists the operator who\n" +
+			"gives it, whose certificate (etcd.operator) signs it. A single argument is a line for the shell. Without\n" +
+			"a command it shows what was given lately.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if before := cmd.ArgsLenAtDash(); len(args) > 0 && before != 0 {
 				return misplaced(o.target, args, before)
@@ -98,6 +99,13 @@ func (a runCmd) give(ctx context.Context, node *agent.Agent, store *state.Store,
 		return err
 	}
 	c, err := a.command(ctx, node, store, o, args)
+	if err != nil {
+		return err
+	}
+	config, err := a.readConfig()
+	if err == nil {
+		err = config.SignCommand(c)
+	}
 	if err != nil {
 		return err
 	}
@@ -245,6 +253,9 @@ func endOf(c state.CommandStatus, over bool) error {
 
 func (a runCmd) printResult(r state.CommandResult) {
 	head := r.Node + ": " + r.State
+	if r.Signer != "" {
+		head += ", signed by " + r.Signer
+	}
 	if r.Reason != "" {
 		head += ": " + r.Reason
 	}

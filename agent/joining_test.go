@@ -48,7 +48,7 @@ func byOthers(err error) bool {
 	return is
 }
 
-// TestJoinHostileAnswer: an answer with a configuration that is none does nothing worse than fail.
+// TestJoinHostileAnswer: an answer with an invalid configuration does nothing worse than fail.
 func TestJoinHostileAnswer(t *testing.T) {
 	t.Parallel()
 	bomb := "a: &a [x, x, x, x, x, x, x, x, x]\n"

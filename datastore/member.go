@@ -34,7 +34,9 @@ type member struct {
 
 // startMember starts the member and waits until it serves.
 func startMember(ctx context.Context, c Config, options []grpc.ServerOption) (*member, error) {
-	wal.SegmentSizeBytes = walSegment // a record of one host has shorter ones
+	if wal.SegmentSizeBytes != walSegment { // a record of one host has shorter ones
+		wal.SegmentSizeBytes = walSegment
+	}
 	config, err := c.member()
 	if err != nil {
 		return nil, err

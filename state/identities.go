@@ -166,8 +166,8 @@ func (s *Identities) Revoke(ctx context.Context, name string) error {
 }
 
 // shutOut has the keeper revoke a host that is decommissioned. That it is marked is not enough: the host itself may
-// take its mark away, and does so with each pull, before the keeper sees it. Who may not ask the keeper leaves it to the
-// mark.
+// take its mark away, and does so with each pull, before the keeper sees it. Who may not ask the keeper leaves it to
+// the mark.
 func (s *Identities) shutOut(ctx context.Context, node string) error {
 	_, err := s.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(s.key(node)), ">", 0)).

@@ -49,13 +49,3 @@ func decide(c state.Credentials, users []string, now time.Time) (t todo) {
 	}
 	return t
 }
-
-// revokes reports that certificates of somebody count no more that would not have ended by themselves.
-func revokes(c state.Credentials, name string) bool {
-	for _, r := range c.Revoked {
-		if r.Name == name {
-			return true
-		}
-	}
-	return false
-}

@@ -124,20 +124,15 @@ func noInvitation(err error) error {
 		return err
 	}
 	return &authority.Refusal{
-		Reason: "the token was used, or its invitation ended, or it is of another fleet: pullet fleet invite NAME makes another one",
+		Reason: "the token was used, or its invitation ended, or it is of another fleet: " +
+			"pullet fleet invite NAME makes another one",
 	}
 }
 
-// enter lets somebody in, and strikes the certificates that the name had before. Where an operator revoked them, all
-// connections are cut first: one that was opened with them would count again with the name.
+// enter lets somebody in, and strikes the certificates that the name had before.
 func (k *keeper) enter(ctx context.Context, name string, i state.Identity, c state.Credentials, now time.Time) error {
 	if before := c.Identities[name].Serials; len(before) > 0 {
 		if err := k.store.Identities.Strike(ctx, name, before, false); err != nil {
-			return err
-		}
-	}
-	if revokes(c, name) {
-		if err := k.reopen(ctx); err != nil {
 			return err
 		}
 	}

@@ -26,6 +26,9 @@ type Options struct {
 
 	// Invited completes the answer for somebody who joins: the configuration and its files.
 	Invited func(i state.Invitation, a *authority.Answer) error
+
+	// Serving is called when clients and new hosts are answered.
+	Serving func()
 }
 
 // keeper manages who may connect. One thing is done at a time.
@@ -36,7 +39,6 @@ type keeper struct {
 	member *member
 	store  *state.Store
 	users  users
-	broken error // nothing is open any more
 }
 
 // lookEvery is how often the keeper looks although it saw no change.
@@ -48,6 +50,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	if k.keys, err = readKeys(o.Config, o.Fleet); err != nil {
 		return err
 	}
+	if err := errors.Join(o.found(), k.keys.complete(time.Now())); err != nil {
+		return err
+	}
 	if err := k.open(ctx); err != nil {
 		return err
 	}
@@ -56,9 +61,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		cancel(nil)
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if k.broken == nil {
-			err = errors.Join(err, k.close())
-		}
+		err = errors.Join(err, k.close())
 	}()
 	if _, err := k.round(ctx); err != nil {
 		return err
@@ -69,6 +72,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer closed()
 	o.Log.WithField("endpoint", o.Endpoint()).Info("the datastore serves")
+	o.Serving()
 	return k.loop(ctx)
 }
 
@@ -79,37 +83,24 @@ func (k *keeper) loop(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			k.Log.WithError(err).Warn("users and certificates: tried again in a moment")
 		}
-		member, store, err := k.serving()
-		if err != nil {
-			return err
-		}
 		changed := make(chan struct{})
-		go func() {
+		go func(store *state.Store) {
 			defer close(changed)
 			store.Identities.Await(ctx, revision, lookEvery)
-		}()
+		}(k.store) // only a round replaces it
 		select {
 		case <-changed:
-		case err := <-member.failed():
-			if now, _, _ := k.serving(); now == member {
-				return fmt.Errorf("etcd ended: %w", err)
-			}
+		case err := <-k.member.failed():
+			return fmt.Errorf("etcd ended: %w", err)
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// serving is what serves now: reopen puts others in their place.
-func (k *keeper) serving() (*member, *state.Store, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.member, k.store, k.broken
-}
-
 // open starts the member and opens the record as the keeper.
 func (k *keeper) open(ctx context.Context) error {
-	member, err := startMember(ctx, k.Config)
+	member, err := startMember(ctx, k.Config, k.Log)
 	if err != nil {
 		return err
 	}
@@ -160,15 +151,6 @@ func (k *keeper) close() error {
 	return err
 }
 
-// reopen cuts all connections: who connects again is asked for a certificate again.
-func (k *keeper) reopen(ctx context.Context) error {
-	k.broken = k.close()
-	if k.broken == nil {
-		k.broken = k.open(ctx)
-	}
-	return k.broken
-}
-
 // round does what there is to do. It returns the revision that it knows.
 func (k *keeper) round(ctx context.Context) (int64, error) {
 	k.mu.Lock()
@@ -182,7 +164,12 @@ func (k *keeper) round(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return c.Revision, errors.Join(k.renew(ctx, now), k.do(ctx, decide(c, names, now), c, now), k.publish(ctx))
+	t := decide(c, names, now)
+	err = errors.Join(k.renew(ctx, now), k.do(ctx, t, c, now), k.publish(ctx))
+	if len(t.revoke) > 0 { // last: the keeper's own connection is among them
+		k.member.cut()
+	}
+	return c.Revision, err
 }
 
 // do does it, who loses first.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // GivenUp is what came of a node that was decommissioned.
@@ -32,13 +34,11 @@ func (s *Nodes) Decommission(ctx context.Context, node, by string, force bool) (
 	if err != nil || mark == 0 {
 		return GivenUp{}, err
 	}
-	began, err := haltUnfinished(ctx, s.store, node, mark) // its claims say which groups
-	var freed []string
-	if err == nil {
-		freed, err = s.freeAll(ctx, node, mark)
-	}
-	if err == nil {
-		err = s.clear(ctx, node, mark)
+	freed, began, err := s.finishGone(ctx, node, mark)
+	if status.Code(err) == codes.Unavailable { // where the keeper shuts the node out, it cuts this connection, too
+		var more []string
+		more, began, err = s.finishGone(ctx, node, mark)
+		freed = append(freed, more...)
 	}
 	if err != nil {
 		return GivenUp{}, fmt.Errorf(
@@ -49,6 +49,17 @@ func (s *Nodes) Decommission(ctx context.Context, node, by string, force bool) (
 		)
 	}
 	return GivenUp{freed, began, was.By, was.Time}, nil
+}
+
+// finishGone frees what a node has that is marked as given up.
+func (s *Nodes) finishGone(ctx context.Context, node string, mark int64) (freed []string, began []string, err error) {
+	if began, err = haltUnfinished(ctx, s.store, node, mark); err == nil { // its claims say which groups
+		freed, err = s.freeAll(ctx, node, mark)
+	}
+	if err == nil {
+		err = s.clear(ctx, node, mark)
+	}
+	return freed, began, err
 }
 
 // decommissionAttempts are made while the node's record moves under the hands of who gives it up.

@@ -44,7 +44,8 @@ func (c Config) CreateFleet(
 			return made, err
 		}
 	}
-	text, err := yaml.Marshal(map[string]any{"datastore": filled(map[string]any{"dir": d.Dir, "client": d.Client, "door": d.Door})})
+	own := filled(map[string]any{"dir": d.Dir, "client": d.Client, "door": d.Door})
+	text, err := yaml.Marshal(map[string]any{"datastore": own})
 	if err != nil {
 		return made, err
 	}

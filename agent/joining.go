@@ -35,9 +35,6 @@ func Join(file, root string, again bool) (*Joining, error) {
 	return j, err
 }
 
-// JoinOperator begins to get the certificate of an operator, for a host that may be in a fleet.
-func JoinOperator(file string) (*Joining, error) { return Join(file, "/", true) }
-
 func (j *Joining) path(name string) string { return filepath.Join(filepath.Dir(j.File), name) }
 
 // Place writes what came: the files, and last the configuration that names them. Somebody who is no host has its
@@ -79,7 +76,8 @@ func (j *Joining) begin() error {
 	if _, err := os.Stat(j.File); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return durable.Replace(j.File, []byte("# The configuration of this host: see docs/node.md. "+JoinedFile+" is over it.\n"))
+	text := "# The configuration of this host: see docs/node.md. " + JoinedFile + " is over it.\n"
+	return durable.Replace(j.File, []byte(text))
 }
 
 // configuration is that of the answer, for this machine alone. Who is not root keeps the state beside it.

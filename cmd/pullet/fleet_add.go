@@ -24,7 +24,7 @@ type added struct {
 	again             bool
 }
 
-func fleetAddCommand(a *app) *cobra.Command {
+func fleetAddCommand(a membership) *cobra.Command {
 	var o added
 	c := &cobra.Command{
 		Use: "add USER@HOST", Args: arguments(cobra.ExactArgs(1)),
@@ -59,7 +59,7 @@ func (o *added) remote(destination string) string {
 	return line
 }
 
-func (a *app) add(ctx context.Context, store *state.Store, destination string, o added) error {
+func (a membership) add(ctx context.Context, store *state.Store, destination string, o added) error {
 	c, err := a.readConfig()
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ const maxAsked = 64 << 10
 
 // carry carries the request of the new host to the door, and the answer back. What the host prints behind that is
 // shown.
-func (a *app) carry(
+func (a membership) carry(
 	ctx context.Context, store *state.Store, d datastore.Config, o added, asks *bufio.Reader, answers io.WriteCloser,
 ) error {
 	if err := a.answer(ctx, store, d, o, asks, answers); err != nil {
@@ -115,7 +115,7 @@ func (a *app) carry(
 }
 
 // answer answers the request of the new host.
-func (a *app) answer(
+func (a membership) answer(
 	ctx context.Context, store *state.Store, d datastore.Config, o added, asks *bufio.Reader, answers io.Writer,
 ) error {
 	line, err := asks.ReadSlice('\n')

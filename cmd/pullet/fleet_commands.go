@@ -13,6 +13,12 @@ func fleetCommand(a *app) *cobra.Command {
 			"host or a person joins, and fleet revoke shuts somebody out. docs/fleet.md has the whole way.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(fleetCreateCommand(a), fleetInviteCommand(a), fleetAddCommand(a), fleetRevokeCommand(a), fleetListCommand(a))
+	m := membership{a}
+	c.AddCommand(
+		fleetCreateCommand(m), fleetInviteCommand(m), fleetAddCommand(m), fleetRevokeCommand(m), fleetListCommand(m),
+	)
 	return c
 }
+
+// membership are the commands that let somebody into the fleet, or shut somebody out.
+type membership struct{ *app }

@@ -28,7 +28,7 @@ type fleetCreate struct {
 	noDoor            bool
 }
 
-func fleetCreateCommand(a *app) *cobra.Command {
+func fleetCreateCommand(a membership) *cobra.Command {
 	var o fleetCreate
 	c := &cobra.Command{
 		Use: "create", Args: noArgs,
@@ -68,7 +68,7 @@ func (o *fleetCreate) complete(c agent.Config) error {
 	return usage(o.Check())
 }
 
-func (a *app) createFleet(ctx context.Context, o fleetCreate) error {
+func (a membership) createFleet(ctx context.Context, o fleetCreate) error {
 	c, err := a.readConfig()
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ type invite struct {
 // maxInvitation is how long an invitation may be valid: a token that lies around is a key.
 const maxInvitation = 7 * 24 * time.Hour
 
-func fleetInviteCommand(a *app) *cobra.Command {
+func fleetInviteCommand(a membership) *cobra.Command {
 	var o invite
 	c := &cobra.Command{
 		Use: "invite NAME", Args: arguments(cobra.ExactArgs(1)),
@@ -82,10 +82,17 @@ func (o *invite) record(ctx context.Context, store *state.Store, name, by string
 	if err != nil {
 		return "", usage(err)
 	}
+	have, _, err := store.Identities.Issued(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	if have.Kind != "" && have.Kind != o.kind() {
+		return "", usage(fmt.Errorf("%s is a name in the fleet already, of kind %s: choose another one", name, have.Kind))
+	}
 	return token, store.Identities.Invite(ctx, state.Invitation{Invitation: i, Labels: o.labels})
 }
 
-func (a *app) invite(ctx context.Context, store *state.Store, name string, o invite) error {
+func (a membership) invite(ctx context.Context, store *state.Store, name string, o invite) error {
 	_, fleet, err := store.Identities.Issued(ctx, name)
 	if err != nil {
 		return err
@@ -111,7 +118,7 @@ func (a *app) invite(ctx context.Context, store *state.Store, name string, o inv
 
 // believed is the fingerprint of the authority that signed the datastore's certificate, where this host believes it,
 // too: whoever writes etcd could name another one.
-func (a *app) believed(fleet state.Authority) (string, error) {
+func (a membership) believed(fleet state.Authority) (string, error) {
 	c, err := a.readConfig()
 	if err != nil {
 		return "", err
@@ -124,7 +131,9 @@ func (a *app) believed(fleet state.Authority) (string, error) {
 		return "", errors.New("this fleet has no authority of its own: pullet fleet create makes a datastore with one")
 	}
 	if !slices.Contains(own, fleet.Server) {
-		return "", fmt.Errorf("the record names the authority %s, which this host does not believe: it believes %v", fleet.Server, own)
+		return "", fmt.Errorf(
+			"the record names the authority %s, which this host does not believe: it believes %v", fleet.Server, own,
+		)
 	}
 	return fleet.Server, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-func fleetListCommand(a *app) *cobra.Command {
+func fleetListCommand(a membership) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Args: noArgs,
 		Short: "List who may connect to the datastore, and who is invited",
@@ -34,7 +34,7 @@ type member struct {
 }
 
 // listFleet lists the members by their names.
-func (a *app) listFleet(ctx context.Context, store *state.Store) error {
+func (a membership) listFleet(ctx context.Context, store *state.Store) error {
 	all, err := store.Identities.All(ctx)
 	if err != nil {
 		return err
@@ -50,7 +50,8 @@ func (a *app) listFleet(ctx context.Context, store *state.Store) error {
 	}
 	return a.list(out, "NAME\tKIND\tSTATE\tUNTIL\tINVITED BY", func(w io.Writer) {
 		for _, m := range out {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", m.Name, m.Kind, m.State, m.Until.Local().Format(time.DateTime), orDash(m.Invited))
+			until := m.Until.Local().Format(time.DateTime)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", m.Name, m.Kind, m.State, until, orDash(m.Invited))
 		}
 	})
 }

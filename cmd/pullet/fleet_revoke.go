@@ -10,7 +10,7 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-func fleetRevokeCommand(a *app) *cobra.Command {
+func fleetRevokeCommand(a membership) *cobra.Command {
 	return &cobra.Command{
 		Use: "revoke NAME", Args: arguments(cobra.ExactArgs(1)),
 		Short: "Shut a person out: its certificates count no more",
@@ -24,7 +24,7 @@ func fleetRevokeCommand(a *app) *cobra.Command {
 	}
 }
 
-func (a *app) revoke(ctx context.Context, store *state.Store, name string) error {
+func (a membership) revoke(ctx context.Context, store *state.Store, name string) error {
 	all, err := store.Identities.All(ctx)
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ type joining struct {
 	stdio            bool
 }
 
-func joinCommand(a *app) *cobra.Command {
+func joinCommand(a membership) *cobra.Command {
 	var o joining
 	c := &cobra.Command{
 		Use: "join [HOST:PORT]", GroupID: "node", Args: arguments(cobra.MaximumNArgs(1)),
@@ -52,7 +52,7 @@ func (o *joining) check(args []string) error {
 	return nil
 }
 
-func (a *app) join(cmd *cobra.Command, o joining, args []string) error {
+func (a membership) join(cmd *cobra.Command, o joining, args []string) error {
 	if err := o.check(args); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (a *app) join(cmd *cobra.Command, o joining, args []string) error {
 }
 
 // answerTo asks for a certificate, at the door or over stdio.
-func (a *app) answerTo(cmd *cobra.Command, o joining, args []string, request string) (authority.Answer, error) {
+func (a membership) answerTo(cmd *cobra.Command, o joining, args []string, request string) (authority.Answer, error) {
 	if o.stdio {
 		if err := json.NewEncoder(a.out).Encode(authority.Asked{Request: request}); err != nil {
 			return authority.Answer{}, err
@@ -116,8 +116,8 @@ func readLine(cmd *cobra.Command) (string, error) {
 }
 
 // firstPull brings the host to the fleet's version, as pullet pull does.
-func (a *app) firstPull(cmd *cobra.Command) error {
-	pull := pullCommand(a)
+func (a membership) firstPull(cmd *cobra.Command) error {
+	pull := pullCommand(a.app)
 	pull.SetContext(cmd.Context())
 	return pull.RunE(pull, nil)
 }

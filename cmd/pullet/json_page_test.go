@@ -42,6 +42,7 @@ func jsonOf() map[string]reflect.Type {
 		"render": reflect.TypeFor[catalogView](), "render --vars": reflect.TypeFor[map[string]any](), "render --vars --origin": reflect.TypeFor[[]render.Origin](),
 		"explain": reflect.TypeFor[[]reference.Topic](), "schema": reflect.TypeFor[[]fileKind](), "graph": reflect.TypeFor[graphView](),
 		"eval": reflect.TypeFor[any](), "extension list": reflect.TypeFor[[]state.Extension](), "extension publish": reflect.TypeFor[state.Extension](), "version": reflect.TypeFor[buildInfo](),
+		"fleet list": reflect.TypeFor[[]member](),
 	}
 }
 
@@ -50,6 +51,7 @@ func textOnly() []string {
 	return []string{
 		"agent", "init", "demo", "decommission", "rollout", "completion", "completion bash", "completion fish", "completion powershell",
 		"completion zsh", "extension", "extension remove", "secrets", "secrets edit", "secrets rekey", "secrets show",
+		"etcd", "fleet", "fleet add", "fleet create", "fleet invite", "fleet revoke", "join",
 	}
 }
 

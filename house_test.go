@@ -53,12 +53,13 @@ var mayImport = map[string][]string{
 	"lock":                    {"state"},
 	"lock/simulation":         {},
 	"ownfile":                 {},
-	"agent": {"ownfile", "safetext", "durable", "journal", "gitremote", "trust", "puller", "render", "render/facts", "state", "apply", "apply/action", "apply/action/extension",
+	"datastore":               {"authority", "durable", "ownfile", "state"},
+	"agent": {"authority", "datastore", "ownfile", "safetext", "durable", "journal", "gitremote", "trust", "puller", "render", "render/facts", "state", "apply", "apply/action", "apply/action/extension",
 		"apply/action/offer", "lock"},
 	"reference":         {"", "agent", "render", "render/facts", "apply", "apply/action"},
 	"scripts/lab.d/web": {}, "scripts/lab.d/machine": {}, "scripts/overlay": {},
 	"scripts/mutation": {"scripts/overlay"},
-	"cmd/pullet": {"", "ownfile", "safetext", "journal", "agent", "reference", "gitremote", "trust", "secrets", "puller", "render", "render/facts", "render/lint",
+	"cmd/pullet": {"", "authority", "datastore", "ownfile", "safetext", "journal", "agent", "reference", "gitremote", "trust", "secrets", "puller", "render", "render/facts", "render/lint",
 		"state", "apply", "apply/action", "apply/action/extension", "lock"},
 }
 

@@ -16,6 +16,7 @@ import (
 var startsProcesses = []string{
 	"apply/start.go", "gitremote/child.go",
 	"cmd/pullet/editor.go", "cmd/pullet/editor_inside.go", "cmd/pullet/editor_program.go",
+	"cmd/pullet/fleet_add.go", // ssh, as the operator has it at the keyboard
 }
 
 // starters are the functions that start a program, by package.

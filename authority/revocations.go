@@ -11,7 +11,9 @@ import (
 // Revocations makes the list of certificates that count no more, by their serial numbers in hexadecimal, as servers
 // read it: a CRL of RFC 5280 in DER. It is meant to be written anew with each change, so it never ends.
 func (a *Authority) Revocations(serials []string, now time.Time) ([]byte, error) {
-	list := &x509.RevocationList{Number: big.NewInt(now.UnixNano()), ThisUpdate: now, NextUpdate: a.certificates[0].NotAfter}
+	list := &x509.RevocationList{
+		Number: big.NewInt(now.UnixNano()), ThisUpdate: now, NextUpdate: a.certificates[0].NotAfter,
+	}
 	for _, text := range serials {
 		number, ok := new(big.Int).SetString(text, 16)
 		if !ok {

@@ -176,7 +176,9 @@ func (s *Commands) list(ctx context.Context, id string, outputs bool) ([]Command
 		clientv3.OpGet(s.store.Nodes.DecommissionedKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 	}
 	if id == "" {
-		ops = append(ops, clientv3.OpGet(s.givenKey(""), clientv3.WithPrefix()), clientv3.OpGet(s.openKey(""), clientv3.WithPrefix()))
+		for _, all := range []string{s.givenKey(""), s.openKey("")} {
+			ops = append(ops, clientv3.OpGet(all, clientv3.WithPrefix()))
+		}
 	} else {
 		ops = append(ops, clientv3.OpGet(s.givenKey(id)), clientv3.OpGet(s.openKey(id)))
 	}

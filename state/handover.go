@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -31,7 +30,8 @@ func (c Config) HandOver(ctx context.Context, to string) (cluster uint64, err er
 	lock := flock.New(filepath.Join(c.Dir, "lock"))
 	free, err := lock.TryLock()
 	if err == nil && !free {
-		err = fmt.Errorf("a pull or an agent uses the record of this host: end it first, such as with systemctl stop pullet-agent")
+		err = errors.New("a pull or an agent uses the record of this host: end it first, such as with " +
+			"systemctl stop pullet-agent")
 	}
 	if err != nil {
 		return 0, err

@@ -36,7 +36,13 @@ var kinds = []kind{
 	{"hold/WORD", operators, nil, "", ""},
 	{"doubting/NODE", itsNode, examines[Doubt], "", ""},
 	{"store_accepted", operators, examines[Word], "nothing is accepted", "pullet rollout resume --store"},
-	{"store_incarnation", nodes, examines[Incarnation], "nobody is admitted until a node writes it anew", "no action needed"},
+	{
+		"store_incarnation",
+		nodes,
+		examines[Incarnation],
+		"nobody is admitted until a node writes it anew",
+		"no action needed",
+	},
 	{"store_grace", nodes, examines[Moment], "nobody is admitted until its lease ends", "no action needed"},
 	{"bell", nodes, nil, "", ""},
 	{"wake", nodes, nil, "", ""},
@@ -97,7 +103,13 @@ var kinds = []kind{
 	{"revoking/NODE", operators, nil, "", ""},
 	{"revoked/WORD", keeper, examines[Revoked], "", ""},
 	{"blob/DIGEST/CHUNK", nodes, nil, "", ""}, // its content is held against the digest
-	{"extension/DIGEST", operators, examines[Extension], "hosts without a copy cannot fetch it", "pullet extension publish FILE"},
+	{
+		"extension/DIGEST",
+		operators,
+		examines[Extension],
+		"hosts without a copy cannot fetch it",
+		"pullet extension publish FILE",
+	},
 	{"extension/DIGEST/CHUNK", operators, nil, "", ""}, // its content is held against the digest
 }
 

@@ -87,7 +87,8 @@ func ViewerRole(fleet string) Role { return Role{Name: viewerRole, Read: all(fle
 
 // ViewerRoles are what one of them may do: each may ask for its next certificate.
 func ViewerRoles(fleet, name string) []Role {
-	return []Role{ViewerRole(fleet), {Name: OwnRole(name), Write: []Range{{From: "/pullet/" + fleet + "/request/" + name}}}}
+	next := Range{From: "/pullet/" + fleet + "/request/" + name}
+	return []Role{ViewerRole(fleet), {Name: OwnRole(name), Write: []Range{next}}}
 }
 
 func all(fleet string) []Range { return []Range{prefixed("/pullet/" + fleet + "/"), dns} }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestNoOpenSocket: the embedded member listens only at sockets in its directory, which is closed to others. An abstract
-// socket has no permissions: every local user could talk to the member as one of its peers.
+// TestNoOpenSocket: the embedded member listens only at sockets in its directory, which is closed to others. An
+// abstract socket has no permissions: every local user could talk to the member as one of its peers.
 func TestNoOpenSocket(t *testing.T) {
 	open(t, t.TempDir())
 	listens := 0

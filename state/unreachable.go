@@ -70,8 +70,10 @@ func (e *UnreachableError) denial() string {
 		return "that is for operators, and it has the certificate of the host " + user +
 			" alone: run it on a host with etcd.operator, or join here: pullet fleet invite NAME --operator"
 	case e.Access.Kind != "":
-		return fmt.Sprintf("%s %s may not do that, or was revoked: pullet fleet list; pullet fleet invite %s lets it in again",
-			e.Access.Kind, user, user)
+		return fmt.Sprintf(
+			"%s %s may not do that, or was revoked: pullet fleet list; pullet fleet invite %s lets it in again",
+			e.Access.Kind, user, user,
+		)
 	}
 	add := "" // etcd refuses a user that it does not know in the same words
 	if !e.Access.Password {

@@ -20,7 +20,8 @@ func (e *UnwritableError) Error() string {
 	return fmt.Sprintf("%s is not written to the fleet's record: %s", e.Key, e.Why)
 }
 
-// OthersError says that a host did not write a record because it is for others to write, whatever etcd would have allowed.
+// OthersError says that a host did not write a record because it is for others to write, whatever etcd would have
+// allowed.
 type OthersError struct {
 	Key string
 	By  string // who writes such records

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -163,7 +164,7 @@ func ReadConfig(file string) (Config, error) {
 	if err != nil {
 		return c, err
 	}
-	if err := render.DecodeFile(file, text, &c); err != nil {
+	if err := c.decode(file, text); err != nil {
 		return c, err
 	}
 	dir := filepath.Join(filepath.Dir(file), "conf.d")
@@ -180,7 +181,7 @@ func ReadConfig(file string) (Config, error) {
 		if err != nil {
 			return c, err
 		}
-		if err := render.DecodeFile(name, text, &c); err != nil {
+		if err := c.decode(name, text); err != nil {
 			return c, err
 		}
 	}
@@ -188,6 +189,16 @@ func ReadConfig(file string) (Config, error) {
 		return c, err
 	}
 	return c, c.CheckFiles()
+}
+
+// decode reads one file of the configuration over what is there. One with comments alone says nothing.
+func (c *Config) decode(file string, text []byte) error {
+	for line := range bytes.Lines(text) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+			return render.DecodeFile(file, text, c)
+		}
+	}
+	return nil
 }
 
 // complete fills in the defaults that depend on the host, and checks what is there.

@@ -3,7 +3,9 @@ package datastore
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -55,13 +57,16 @@ func (c Config) hosts() []string {
 	return out
 }
 
+// everywhere has Go listen at all addresses, also those of IPv6. etcd refuses a URL without an address.
+const everywhere = "0.0.0.0"
+
 // listening is an address on this host with the port of another one, on all addresses.
 func listening(at string) string {
 	host, port, _ := net.SplitHostPort(at) // Check did before
 	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
 		return at
 	}
-	return net.JoinHostPort("", port)
+	return net.JoinHostPort(everywhere, port)
 }
 
 func (c Config) file(name string) string { return filepath.Join(c.Dir, name) }
@@ -77,6 +82,21 @@ const (
 	memberDir     = "member"        // etcd's own
 	socketName    = "door.sock"     // the door for root of this host
 )
+
+// found says that the record is not where it was: an empty one would shut everybody out. A datastore that was made just
+// now has none yet.
+func (c Config) found() error {
+	if _, err := os.Stat(c.file(firstFile)); err == nil {
+		return nil
+	}
+	if _, err := os.Stat(c.file(memberDir)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return fmt.Errorf("the fleet's record is gone: there is no %s; restore a snapshot (docs/fleet.md)", c.file(memberDir))
+}
+
+// socket is where the member answers clients that the front lets through: the port means nothing.
+func (c Config) socket() string { return c.file("client.sock:0") }
 
 // DoorSocket is where root of this host reaches the door.
 func (c Config) DoorSocket() string { return c.file(socketName) }

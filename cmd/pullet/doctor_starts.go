@@ -53,14 +53,18 @@ func unitDirs() []string {
 	}
 }
 
-// enabledUnit is a unit of pullet's that another one wants, such as timers.target.
+// datastoreUnit serves the fleet's datastore, and starts no pulls.
+const datastoreUnit = "pullet-etcd.service"
+
+// enabledUnit is a unit of pullet's that starts pulls and that another one wants, such as timers.target.
 func enabledUnit(root string) string {
 	for _, dir := range unitDirs() {
 		for _, want := range []string{"*.wants", "*.requires"} {
 			found, _ := filepath.Glob(filepath.Join(root, dir, want, "pullet*")) // the pattern is good
 			for _, link := range found {
-				if ext := filepath.Ext(link); ext == ".timer" || ext == ".service" {
-					return filepath.Base(link)
+				unit := filepath.Base(link)
+				if ext := filepath.Ext(link); ext == ".timer" || ext == ".service" && unit != datastoreUnit {
+					return unit
 				}
 			}
 		}

@@ -2,19 +2,23 @@ package main
 
 import (
 	"errors"
+	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/datastore"
 )
 
 func etcdCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var snapshot string
+	cmd := &cobra.Command{
 		Use: "etcd", GroupID: "node", Args: noArgs,
 		Short: "Serve the fleet's datastore on this host",
 		Long: "Etcd serves the datastore that pullet fleet create made: the etcd, and the door at which hosts with an\n" +
 			"invitation join. It also renews certificates, and shuts out who was revoked. It runs as a unit of its\n" +
-			"own, pullet-etcd.service, so that what happens to the agent does not happen to the datastore.",
+			"own, pullet-etcd.service, so that what happens to the agent does not happen to the datastore. With\n" +
+			"--restore it serves nothing, and makes the record anew from a snapshot: docs/fleet.md.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.readConfig()
 			if err != nil {
@@ -23,10 +27,16 @@ func etcdCommand(a *app) *cobra.Command {
 			if !c.Datastore.Set() {
 				return errors.New("this host keeps no datastore: pullet fleet create makes one")
 			}
+			if snapshot != "" {
+				return datastore.Restore(c.Datastore, snapshot, time.Now())
+			}
 			a.verbose = max(a.verbose, 1)
 			return datastore.Run(cmd.Context(), datastore.Options{
 				Config: c.Datastore, Fleet: c.Fleet, Log: a.logger(), Invited: c.Invited,
+				Serving: func() { _, _ = daemon.SdNotify(true, daemon.SdNotifyReady) }, // without systemd nobody listens
 			})
 		},
 	}
+	cmd.Flags().StringVar(&snapshot, "restore", "", "make the fleet's record from this snapshot of etcd, and end")
+	return cmd
 }

@@ -54,7 +54,7 @@ func (a *app) steers(cmd *cobra.Command, do func(ctx context.Context, store *sta
 		return do(ctx, store)
 	})
 	var away *state.UnreachableError
-	if asked && errors.As(err, &away) && !away.Full() {
+	if asked && errors.As(err, &away) && !away.Full() && !away.Denied() {
 		return fmt.Errorf("%w; whether it was done is not known: look at pullet status", err)
 	}
 	return err

@@ -24,7 +24,7 @@ type invite struct {
 // maxInvitation is how long an invitation may be valid: a token that lies around is a key.
 const maxInvitation = 7 * 24 * time.Hour
 
-func fleetInviteCommand(a *app) *cobra.Command {
+func fleetInviteCommand(a membership) *cobra.Command {
 	var o invite
 	c := &cobra.Command{
 		Use: "invite NAME", Args: arguments(cobra.ExactArgs(1)),
@@ -81,6 +81,13 @@ func (o *invite) record(ctx context.Context, store *state.Store, name, by string
 	i, token, err := authority.Invite(name, o.kind(), by, time.Now().Add(o.lasts).UTC())
 	if err != nil {
 		return "", usage(err)
+	}
+	have, _, err := store.Identities.Issued(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	if have.Kind != "" && have.Kind != o.kind() {
+		return "", usage(fmt.Errorf("%s is a name in the fleet already, of kind %s: choose another one", name, have.Kind))
 	}
 	return token, store.Identities.Invite(ctx, state.Invitation{Invitation: i, Labels: o.labels})
 }

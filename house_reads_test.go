@@ -87,7 +87,7 @@ func TestOneReader(t *testing.T) {
 
 // decoders are the files that decode JSON: the reader, and those that read what this host or its operator wrote, beside
 // package durable, which reads files only.
-var decoders = []string{"state/record.go", "state/kept.go", "cmd/pullet/repo.go", "cmd/pullet/fleet_add.go"} // the last one reads what a new host asks
+var decoders = []string{"state/record.go", "state/kept.go", "cmd/pullet/repo.go"}
 
 // exported are all packages that ours need, with what the compiler knows of them.
 func exported(t *testing.T) map[string]listed {

@@ -164,7 +164,7 @@ func ReadConfig(file string) (Config, error) {
 	if err != nil {
 		return c, err
 	}
-	if err := c.decode(file, text); err != nil {
+	if err := decodeConfig(file, text, &c); err != nil {
 		return c, err
 	}
 	dir := filepath.Join(filepath.Dir(file), "conf.d")
@@ -181,7 +181,7 @@ func ReadConfig(file string) (Config, error) {
 		if err != nil {
 			return c, err
 		}
-		if err := c.decode(name, text); err != nil {
+		if err := decodeConfig(name, text, &c); err != nil {
 			return c, err
 		}
 	}
@@ -191,8 +191,8 @@ func ReadConfig(file string) (Config, error) {
 	return c, c.CheckFiles()
 }
 
-// decode reads one file of the configuration over what is there. One with comments alone says nothing.
-func (c *Config) decode(file string, text []byte) error {
+// decodeConfig reads one file of the configuration over what is there. One with comments alone says nothing.
+func decodeConfig(file string, text []byte, c *Config) error {
 	for line := range bytes.Lines(text) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
 			return render.DecodeFile(file, text, c)

@@ -95,9 +95,6 @@ func (c Config) found() error {
 	return fmt.Errorf("the fleet's record is gone: there is no %s; restore a snapshot (docs/fleet.md)", c.file(memberDir))
 }
 
-// socket is where the member answers clients that the front lets through: the port means nothing.
-func (c Config) socket() string { return c.file("client.sock:0") }
-
 // DoorSocket is where root of this host reaches the door.
 func (c Config) DoorSocket() string { return c.file(socketName) }
 

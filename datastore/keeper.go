@@ -27,7 +27,7 @@ type Options struct {
 	// Invited completes the answer for somebody who joins: the configuration and its files.
 	Invited func(i state.Invitation, a *authority.Answer) error
 
-	// Serving is called when clients and new hosts are answered.
+	// Serving is called when clients and new hosts are answered; nil: nobody waits for that.
 	Serving func()
 }
 
@@ -40,6 +40,7 @@ type keeper struct {
 	member *member
 	store  *state.Store
 	users  users
+	broken error // nothing is open any more
 }
 
 const (
@@ -64,7 +65,9 @@ func Run(ctx context.Context, o Options) (err error) {
 		cancel(nil)
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		err = errors.Join(err, k.close())
+		if k.broken == nil {
+			err = errors.Join(err, k.close())
+		}
 	}()
 	if _, err := k.round(ctx); err != nil {
 		return err
@@ -75,7 +78,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer closed()
 	o.Log.WithField("endpoint", o.Endpoint()).Info("the datastore serves")
-	o.Serving()
+	if o.Serving != nil {
+		o.Serving()
+	}
 	return k.loop(ctx)
 }
 
@@ -86,8 +91,12 @@ func (k *keeper) loop(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			k.Log.WithError(err).Warn("users and certificates: tried again in a moment")
 		}
+		member, store, err := k.serving()
+		if err != nil {
+			return err
+		}
 		changed := make(chan struct{})
-		go func(store *state.Store) {
+		go func() {
 			defer close(changed)
 			store.Identities.Await(ctx, revision, lookEvery)
 			select {
@@ -97,12 +106,21 @@ func (k *keeper) loop(ctx context.Context) error {
 		}()
 		select {
 		case <-changed:
-		case err := <-k.member.failed():
-			return fmt.Errorf("etcd ended: %w", err)
+		case err := <-member.failed():
+			if now, _, _ := k.serving(); now == member {
+				return fmt.Errorf("etcd ended: %w", err)
+			}
 		case <-ctx.Done():
 			return nil
 		}
 	}
+}
+
+// serving is what serves now: reopen puts others in their place.
+func (k *keeper) serving() (*member, *state.Store, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.member, k.store, k.broken
 }
 
 // open starts the member and opens the record as the keeper.

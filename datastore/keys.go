@@ -68,6 +68,19 @@ func (k *keys) change(a *authority.Authority) error {
 	return err
 }
 
+// complete writes what is not there, because authority.pem and a snapshot of the record are all that was restored. The
+// keeper's first round lists who was revoked.
+func (k *keys) complete(now time.Time) error {
+	for _, file := range []string{bundleFile, serverFile, keeperFile, crlFile} {
+		if _, err := os.Stat(k.file(file)); errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(k.write(now), k.revoke([]string{}, now))
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // credentials makes a key and its certificate, in one file.
 func (k *keys) credentials(file string, who authority.Subject, now time.Time) error {
 	key, csr, err := authority.Request()

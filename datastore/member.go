@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
@@ -24,10 +23,9 @@ const (
 	keptHistory  = "1h" // of the record: etcd forgets older revisions
 )
 
-// member is the etcd of a datastore that this process runs, with what clients connect to.
+// member is the etcd of a datastore that this process runs.
 type member struct {
 	Config
-	*front
 	server *embed.Etcd
 	level  zap.AtomicLevel // of what etcd logs
 }
@@ -47,14 +45,10 @@ func startMember(ctx context.Context, c Config, options []grpc.ServerOption) (*m
 	if err != nil {
 		return nil, fmt.Errorf("etcd does not start: %w", err)
 	}
+	m := &member{c, server, level}
 	select {
 	case <-server.Server.ReadyNotify():
-		f, err := openFront(listening(c.Client), c.socket(), log)
-		if err != nil {
-			server.Close()
-			return nil, err
-		}
-		return &member{c, f, server, level}, nil
+		return m, nil
 	case err = <-server.Err():
 	case <-ctx.Done():
 		err = ctx.Err()
@@ -70,14 +64,17 @@ func startMember(ctx context.Context, c Config, options []grpc.ServerOption) (*m
 func (c Config) member() (*embed.Config, error) {
 	out := embed.NewConfig()
 	out.Name, out.Dir = memberName, c.file(memberDir)
+	client, err := url.Parse("https://" + listening(c.Client))
+	if err != nil {
+		return nil, fmt.Errorf("datastore.client: %w", err)
+	}
 	advertised, err := url.Parse(c.Endpoint())
 	if err != nil {
 		return nil, fmt.Errorf("datastore.client: %w", err)
 	}
 	peer := url.URL{Scheme: "unix", Path: filepath.Join(c.Dir, "peer.sock:0")} // the port means nothing
-	// Of such a URL etcd listens at the host: with a path alone it would take an abstract socket, open to everybody.
-	out.ListenClientUrls = []url.URL{{Scheme: "unixs", Host: c.socket()}}
-	out.AdvertiseClientUrls = []url.URL{*advertised}
+	out.ListenClientUrls, out.AdvertiseClientUrls = []url.URL{*client}, []url.URL{*advertised}
+	// Of a peer's URL etcd listens at the host: with a path alone it would take an abstract socket, open to everybody.
 	out.ListenPeerUrls, out.AdvertisePeerUrls = []url.URL{{Scheme: peer.Scheme, Host: peer.Path}}, []url.URL{peer}
 	out.InitialCluster = memberName + "=" + peer.String()
 	out.ClientTLSInfo = transport.TLSInfo{
@@ -101,7 +98,6 @@ func (m *member) connect(ctx context.Context, fleet string) (*state.Store, error
 // stop ends the member in order. etcd takes each listener that is closed for an error.
 func (m *member) stop() {
 	m.level.SetLevel(zapcore.DPanicLevel)
-	_ = m.front.Close() // nobody comes any more
 	m.server.Close()
 }
 

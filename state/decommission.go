@@ -55,17 +55,6 @@ func (s *Nodes) Decommission(ctx context.Context, node, by string, force bool) (
 	return GivenUp{freed, began, was.By, was.Time}, nil
 }
 
-// finishGone frees what a node has that is marked as given up.
-func (s *Nodes) finishGone(ctx context.Context, node string, mark int64) (freed []string, began []string, err error) {
-	if began, err = haltUnfinished(ctx, s.store, node, mark); err == nil { // its claims say which groups
-		freed, err = s.freeAll(ctx, node, mark)
-	}
-	if err == nil {
-		err = s.clear(ctx, node, mark)
-	}
-	return freed, began, err
-}
-
 // decommissionAttempts are made while the node's record moves under the hands of who gives it up.
 const decommissionAttempts = 10
 

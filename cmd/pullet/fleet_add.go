@@ -25,7 +25,7 @@ type added struct {
 	again             bool
 }
 
-func fleetAddCommand(a membership) *cobra.Command {
+func fleetAddCommand(a *app) *cobra.Command {
 	var o added
 	c := &cobra.Command{
 		Use: "add USER@HOST", Args: arguments(cobra.ExactArgs(1)),

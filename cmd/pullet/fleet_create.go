@@ -28,7 +28,7 @@ type fleetCreate struct {
 	noDoor            bool
 }
 
-func fleetCreateCommand(a membership) *cobra.Command {
+func fleetCreateCommand(a *app) *cobra.Command {
 	var o fleetCreate
 	c := &cobra.Command{
 		Use: "create", Args: noArgs,

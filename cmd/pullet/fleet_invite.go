@@ -24,7 +24,7 @@ type invite struct {
 // maxInvitation is how long an invitation may be valid: a token that lies around is a key.
 const maxInvitation = 7 * 24 * time.Hour
 
-func fleetInviteCommand(a membership) *cobra.Command {
+func fleetInviteCommand(a *app) *cobra.Command {
 	var o invite
 	c := &cobra.Command{
 		Use: "invite NAME", Args: arguments(cobra.ExactArgs(1)),

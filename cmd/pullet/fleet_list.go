@@ -13,7 +13,7 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-func fleetListCommand(a membership) *cobra.Command {
+func fleetListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Args: noArgs,
 		Short: "List who may connect to the datastore, and who is invited",

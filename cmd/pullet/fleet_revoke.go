@@ -10,7 +10,7 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-func fleetRevokeCommand(a membership) *cobra.Command {
+func fleetRevokeCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "revoke NAME", Args: arguments(cobra.ExactArgs(1)),
 		Short: "Shut a person out: its certificates count no more",

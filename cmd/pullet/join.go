@@ -19,7 +19,7 @@ type joining struct {
 	stdio            bool
 }
 
-func joinCommand(a membership) *cobra.Command {
+func joinCommand(a *app) *cobra.Command {
 	var o joining
 	c := &cobra.Command{
 		Use: "join [HOST:PORT]", GroupID: "node", Args: arguments(cobra.MaximumNArgs(1)),

@@ -17,7 +17,7 @@ import (
 func extensionCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "extension", GroupID: "fleet", Args: noArgs,
-		Short: "Publish the executables of a repository's own actions in the fleet's record",
+		Short: "Publish executables of own actions in the fleet's record",
 		Long: "A manifest below extensions/ that says datastore: true has its executable in the fleet's record. These\n" +
 			"commands put it there, list what is there, and take it out. docs/extensions.md is about manifests.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

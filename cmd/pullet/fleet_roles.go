@@ -14,7 +14,7 @@ func fleetRolesCommand(a *app) *cobra.Command {
 	var fleet string
 	c := &cobra.Command{
 		Use: "roles NAME", Args: arguments(cobra.ExactArgs(1)),
-		Short: "Print the etcdctl lines with which an etcd of your own knows somebody",
+		Short: "Print the roles of somebody for an etcd of your own",
 		Long: "Roles prints what a datastore of pullet does by itself: a user of etcd, and roles with which a host\n" +
 			"writes its own records and nobody else's. It asks nobody and changes nothing.",
 		RunE: func(_ *cobra.Command, args []string) error {

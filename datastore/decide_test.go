@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,4 +118,30 @@ func after(c state.Credentials, users []string, t todo) (state.Credentials, []st
 		delete(c.Revoked, number)
 	}
 	return c, append(users, t.grant...)
+}
+
+// TestEnding: people hear of the certificates that end within 14 days, of those that end first, and only of the last one
+// that somebody has.
+func TestEnding(t *testing.T) {
+	now := time.Now()
+	ends := func(days ...int) (i state.Identity) {
+		for _, d := range days {
+			i.Serials = append(i.Serials, state.Serial{Number: "1", Until: now.AddDate(0, 0, d)})
+		}
+		return i
+	}
+	all := map[string]state.Identity{"a": ends(13), "b": ends(15), "c": ends(2, 60), "d": ends(-1), "e": ends(5, 9)}
+	var names []string
+	for _, e := range ending(all, now) {
+		names = append(names, e.Name)
+	}
+	if got := strings.Join(names, " "); got != "d e a" {
+		t.Error(got)
+	}
+	for i := range 2 * mostEnding {
+		all[fmt.Sprint("n", i)] = ends(1)
+	}
+	if got := ending(all, now); len(got) != mostEnding || got[0].Name != "d" {
+		t.Error(len(got), got)
+	}
 }

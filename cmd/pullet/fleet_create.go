@@ -83,6 +83,10 @@ func (a fleetCmd) createFleet(ctx context.Context, o fleetCreate) error {
 	fmt.Fprintf(a.out, "the fleet %s has a datastore in %s, for hosts at %s\n", c.Fleet, o.Dir, o.Endpoint())
 	fmt.Fprintf(a.out, "its authority is %s: keep a copy of %s offline\n", made.Fingerprint, made.Authority)
 	fmt.Fprintf(a.out, "serve it: systemctl enable --now pullet-etcd (or: pullet etcd)\n")
-	fmt.Fprintf(a.out, "let a host in: pullet fleet invite NAME\n")
+	how := "invite NAME"
+	if o.Door == "" {
+		how = "add user@host"
+	}
+	fmt.Fprintf(a.out, "let a host in: pullet fleet %s\n", how)
 	return nil
 }

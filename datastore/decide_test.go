@@ -120,8 +120,8 @@ func after(c state.Credentials, users []string, t todo) (state.Credentials, []st
 	return c, append(users, t.grant...)
 }
 
-// TestEnding: people hear of the certificates that end within 14 days, of those that end first, and only of the last one
-// that somebody has.
+// TestEnding: people hear of the certificates that end within 14 days, of those that end first, and only of the last
+// one that somebody has.
 func TestEnding(t *testing.T) {
 	now := time.Now()
 	ends := func(days ...int) (i state.Identity) {

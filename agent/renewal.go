@@ -147,11 +147,7 @@ func (c Config) RenewForPeople(ctx context.Context, store *state.Store) error {
 	if !c.Etcd.Renew || files.Cert == "" || ownfile.Check(files.Cert) != nil {
 		return nil
 	}
-	text, err := os.ReadFile(files.Cert)
-	if err != nil {
-		return err
-	}
-	is, err := authority.Inspect(text)
+	is, err := person(c)
 	if err != nil || is.Kind == authority.Node { // its pulls do that
 		return err
 	}
@@ -165,13 +161,18 @@ func (c Config) RenewForPeople(ctx context.Context, store *state.Store) error {
 
 // Operator is the name of the operator who types commands here; "" where no certificate says so.
 func (c Config) Operator() string {
-	text, err := os.ReadFile(c.forPeople().TLS.Cert)
-	if err != nil {
-		return ""
-	}
-	is, err := authority.Inspect(text)
+	is, err := person(c)
 	if err != nil || is.Kind != authority.Operator {
 		return ""
 	}
 	return is.Name
+}
+
+// person is whom the certificate names with which people type commands here.
+func person(c Config) (authority.Certificate, error) {
+	text, err := os.ReadFile(c.forPeople().TLS.Cert)
+	if err != nil {
+		return authority.Certificate{}, err
+	}
+	return authority.Inspect(text)
 }

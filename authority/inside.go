@@ -21,25 +21,37 @@ func ReadAsked(line []byte) (Asked, error) {
 	return a, nil
 }
 
-// AskInside asks the door at a socket of this host, which its file permissions guard, for somebody else.
-func AskInside(ctx context.Context, socket string, a Asked) (Answer, error) {
-	body, err := json.Marshal(a)
-	if err != nil {
-		return Answer{}, err
-	}
-	client := &http.Client{Timeout: tryTime, Transport: &http.Transport{
+// PostInside posts to a path of the door at a socket of this host, which its file permissions guard. The caller closes
+// the body of the answer, and bounds the time with ctx.
+func PostInside(ctx context.Context, socket, path string, body []byte) (*http.Response, error) {
+	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		},
 	}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://datastore"+joinPath, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://datastore"+path, bytes.NewReader(body))
 	if err != nil {
-		return Answer{}, err
+		return nil, err
 	}
 	response, err := client.Do(r)
 	if err != nil {
-		return Answer{}, fmt.Errorf("the datastore of this host does not answer: is pullet-etcd.service active? %w", err)
+		return nil, fmt.Errorf("the datastore of this host does not answer: is pullet-etcd.service active? %w", err)
+	}
+	return response, nil
+}
+
+// AskInside asks the door at a socket of this host for somebody else.
+func AskInside(ctx context.Context, socket string, a Asked) (Answer, error) {
+	body, err := json.Marshal(a)
+	if err != nil {
+		return Answer{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, tryTime)
+	defer cancel()
+	response, err := PostInside(ctx, socket, joinPath, body)
+	if err != nil {
+		return Answer{}, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {

@@ -54,16 +54,13 @@ func decide(c state.Credentials, users []string, now time.Time) (t todo) {
 	return t
 }
 
-// soon is how long before its end people hear of a certificate.
-const soon = 14 * 24 * time.Hour
-
 // mostEnding is how many certificates near their end are named.
 const mostEnding = 20
 
 // ending are the certificates that end soon, those that end first.
 func ending(all map[string]state.Identity, now time.Time) (out []state.EndingSoon) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if until := all[name].Ends(); until.Sub(now) < soon {
+		if until := all[name].Ends(); until.Sub(now) < state.Soon {
 			out = append(out, state.EndingSoon{Name: name, Until: until})
 		}
 	}

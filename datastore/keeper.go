@@ -60,9 +60,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := k.open(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancel(ctx)
 	defer func() {
-		cancel(nil)
+		cancel()
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		if k.broken == nil {

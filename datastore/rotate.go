@@ -4,13 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/pullet/pullet/authority"
 	"github.com/pullet/pullet/state"
 )
 
@@ -91,18 +90,14 @@ func (k *keeper) serveRotate(w http.ResponseWriter, r *http.Request) {
 
 // Rotate asks the datastore of this host for another authority, or to finish that.
 func Rotate(ctx context.Context, c Config, finish bool) (Rotated, error) {
-	path := "http://datastore" + rotatePath
+	path := rotatePath
 	if finish {
 		path += "?finish"
 	}
 	var out Rotated
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, path, nil)
+	response, err := authority.PostInside(ctx, c.DoorSocket(), path, nil)
 	if err != nil {
 		return out, err
-	}
-	response, err := c.inside().Do(r)
-	if err != nil {
-		return out, fmt.Errorf("the datastore of this host does not answer: is pullet-etcd.service active? %w", err)
 	}
 	defer response.Body.Close() // it was read
 	if response.StatusCode != http.StatusOK {
@@ -111,14 +106,4 @@ func Rotate(ctx context.Context, c Config, finish bool) (Rotated, error) {
 		return out, errors.Join(errors.New(strings.TrimSpace(said.String())), err)
 	}
 	return out, json.NewDecoder(response.Body).Decode(&out)
-}
-
-// inside is a client of the door for root of this host.
-func (c Config) inside() *http.Client {
-	return &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", c.DoorSocket())
-		},
-	}}
 }

@@ -19,6 +19,9 @@ type Authority struct {
 	Ending []EndingSoon `json:"ending,omitempty"` // certificates near their end, those that end first
 }
 
+// Soon is how long before its end people hear of a certificate.
+const Soon = 14 * 24 * time.Hour
+
 // EndingSoon is a certificate that ends soon: its holder did not ask for the next one.
 type EndingSoon struct {
 	Name  string    `json:"name"`

@@ -9,9 +9,6 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// soon is how long before its end a certificate is a finding.
-const soon = 14 * 24 * time.Hour
-
 // certificates looks when those with which this host connects to etcd end, and what it believes.
 func certificates(c agent.Config, now time.Time) (found []finding) {
 	do := "have it renewed"
@@ -28,7 +25,7 @@ func certificates(c agent.Config, now time.Time) (found []finding) {
 			found = append(found, finding{"certificates", bad, err.Error(), ""})
 		case left < 0:
 			found = append(found, finding{"certificates", bad, file + " ended " + until.Local().Format(time.DateTime), do})
-		case left < soon:
+		case left < state.Soon:
 			what := fmt.Sprintf("%s ends in %d days, %s", file, int(left.Hours()/24), until.Local().Format(time.DateTime))
 			found = append(found, finding{"certificates", warn, what, do})
 		}

@@ -175,6 +175,7 @@ func notWaitedFor() map[state.WaitKind]string {
 	const turn, atOnce, other = "it stands in the way of a turn, where slot does", "the pull ends at once", "how another host is"
 	return map[state.WaitKind]string{
 		state.WaitQueue: turn, state.WaitUnknown: turn, state.WaitStore: turn, state.WaitGrace: turn, state.WaitRecord: turn,
+		state.WaitSealed:  "it is one wait with that for the result, where result does",
 		state.WaitService: atOnce, state.WaitNode: atOnce, state.WaitNewer: atOnce, state.WaitFreeze: atOnce, state.WaitEtcd: atOnce, state.WaitRepository: atOnce, state.WaitRefused: atOnce,
 		state.WaitStale: "it goes on with the last good commit", state.WaitLease: atOnce, state.WaitTime: "the time is over",
 		state.WaitClone: atOnce, state.WaitName: atOnce, state.WaitDisk: atOnce,

@@ -50,6 +50,9 @@ func (g *gates) value(
 	if err = steps.Value(ctx, r, &shared); err == nil {
 		one, err = g.vouches.open(s, r, shared)
 	}
+	if err == nil {
+		err = g.vouches.reseal(ctx, steps, s, r, shared)
+	}
 	if one.Result == "" {
 		one.Result, one.State = r.Result, r.Result
 	}
@@ -86,7 +89,7 @@ func (g *gates) Chosen(ctx context.Context, s apply.GatedStep) (bool, string, er
 
 // abandoned is why a step that others were chosen for is not taken by them; nil: it is.
 func abandoned(ctx context.Context, g *gates, c *lock.Candidate, s apply.GatedStep) error {
-	step := g.step(s)
+	step := gateStep(s)
 	why, err := c.Abandoned(ctx, step)
 	if why != "" && err == nil {
 		return &apply.UnsettledError{Step: step.ID, Why: why}
@@ -102,7 +105,7 @@ func (g *gates) Record(ctx context.Context, s apply.GatedStep) (apply.Record, er
 	if err != nil {
 		return apply.Record{}, g.pending(err)
 	}
-	r, err := c.Record(ctx, g.step(s), s.Options.Target.MaxAge.Std())
+	r, err := c.Record(ctx, gateStep(s), s.Options.Target.MaxAge.Std())
 	if err != nil {
 		return apply.Record{}, g.pending(err)
 	}
@@ -122,7 +125,7 @@ func (g *gates) Begin(ctx context.Context, s apply.GatedStep, attempt string) er
 	g.electing.Lock()
 	read := g.records[s.ID()]
 	g.electing.Unlock()
-	return g.pending(c.Start(ctx, g.step(s), attempt, read))
+	return g.pending(c.Start(ctx, gateStep(s), attempt, read))
 }
 
 func (g *gates) Publish(
@@ -145,7 +148,7 @@ func (g *gates) Publish(
 	return g.pending(
 		c.Publish(
 			ctx,
-			g.step(s),
+			gateStep(s),
 			attempt,
 			state.StepResult{Result: r.Result, Reason: reason},
 			value,
@@ -158,7 +161,7 @@ func (g *gates) Result(ctx context.Context, s apply.GatedStep) (render.StepResul
 	var found map[string]state.StepResult
 	steps := g.with(s)
 	err := g.waits.within(ctx, func(ctx context.Context) (err error) {
-		found, err = steps.Results(ctx, g.step(s), g.election(s), s.Options.Target.MaxAge.Std(), s.Repeatable, g.tell)
+		found, err = steps.Results(ctx, gateStep(s), g.election(s), s.Options.Target.MaxAge.Std(), g.opens(steps, s), g.tell)
 		return err
 	})
 	if err != nil {
@@ -172,7 +175,7 @@ func (g *gates) Result(ctx context.Context, s apply.GatedStep) (render.StepResul
 			return render.StepResult{}, errors.New("it reads the result of " + s.ID() + ", which failed" + why)
 		case lock.Unknown:
 			why = "it reads the result of " + s.ID() + ", which is unknown" + why
-			return render.StepResult{}, &apply.UnsettledError{Step: g.step(s).ID, Why: why}
+			return render.StepResult{}, &apply.UnsettledError{Step: gateStep(s).ID, Why: why}
 		}
 		one, err := g.value(ctx, steps, s, r)
 		if err != nil {

@@ -18,6 +18,9 @@ func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*
 	if err != nil {
 		return nil, err
 	}
+	if err := p.turns.resealOnce(ctx, req, newVouches(&p.config, p.compiler.keys, program)); err != nil {
+		return nil, err
+	}
 	turn := lock.NewTurn(p.store, req)
 	if p.local.Parked == v.Rollout() {
 		if left, err := turn.HasLeftover(ctx); !left || err != nil { // else it was killed before it gave its slot back

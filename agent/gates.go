@@ -31,7 +31,7 @@ type gates struct {
 	req     lock.Request
 	rollout render.Rollout
 	catalog *render.Catalog
-	vouches vouches
+	vouches *vouches
 	steps   *lock.Steps
 	passed  bool // the node came through here before, or its version is not the fleet's any more: nobody waits for it
 
@@ -89,7 +89,7 @@ func (p *pull) gatesFor(
 		passed: turn == nil &&
 			(req.Stale || p.local.Through == v.Rollout()), candidates: map[string]*lock.Candidate{},
 		records: map[string]lock.Record{},
-		vouches: vouches{keys: p.compiler.keys, program: program, fleet: p.config.Fleet, node: p.config.Node.Name},
+		vouches: newVouches(&p.config, p.compiler.keys, program),
 		turning: newDoor(), electing: newDoor(),
 	}
 	return g, g.leaveSteps(ctx)
@@ -227,8 +227,8 @@ func (g *gates) tell(w *lock.Wait) {
 	g.req.Waiting(w)
 }
 
-// step names a step with all who have it.
-func (g *gates) step(s apply.GatedStep) lock.Step {
+// gateStep names a step with all who have it.
+func gateStep(s apply.GatedStep) lock.Step {
 	return lock.Step{
 		ID:      s.Job.GateID(s.Step),
 		Once:    once(s),

@@ -46,7 +46,7 @@ func (g *gates) leftSteps(ctx context.Context) error {
 func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (apply.EndSerial, error) {
 	count := s.Options.Serialize.Count
 	g.places.took.Store(true)
-	turn, err := g.with(s).Serialize(ctx, g.step(s), func(roster int) int { n, _ := count.Of(roster); return n })
+	turn, err := g.with(s).Serialize(ctx, gateStep(s), func(roster int) int { n, _ := count.Of(roster); return n })
 	if err != nil {
 		return nil, g.pending(err)
 	}

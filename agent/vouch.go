@@ -1,6 +1,9 @@
 package agent
 
 import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,8 +34,17 @@ type sharedResult struct {
 	render.StepResult
 	Signed    []byte `json:"signed,omitempty"`    // the result as JSON, or encrypted
 	Encrypted bool   `json:"encrypted,omitempty"` // for the hosts that have the step
+	// Digest is the SHA-256 of an encrypted result before its encryption: signed in its place, so that any reader can
+	// encrypt it anew for hosts that come later. The result begins with random bytes, else it could be guessed.
+	Digest    []byte `json:"digest,omitempty"`
 	Signature []byte `json:"signature,omitempty"`
 }
+
+// saltSize is how many random bytes stand before a result that is encrypted.
+const saltSize = 32
+
+// errClosed is about a result that is not encrypted for this host, which is one of its readers.
+var errClosed = errors.New("it is not encrypted for this host")
 
 // pack encodes a result for other hosts: signed, and encrypted where it is secret.
 func (v *vouches) pack(s apply.GatedStep, attempt string, r render.StepResult) ([]byte, error) {
@@ -46,7 +58,9 @@ func (v *vouches) pack(s apply.GatedStep, attempt string, r render.StepResult) (
 	}
 	out.Signed, err = json.Marshal(r)
 	if err == nil && out.Encrypted {
-		out.Signed, err = trust.SealBinary(out.Signed, to)
+		salt := make([]byte, saltSize)
+		rand.Read(salt)
+		err = out.seal(append(salt, out.Signed...), to)
 	}
 	if err != nil {
 		return nil, err
@@ -61,7 +75,20 @@ func (v *vouches) pack(s apply.GatedStep, attempt string, r render.StepResult) (
 	return json.Marshal(out)
 }
 
-// open is the result that a host shared, if that host may have written it.
+func newVouches(c *Config, keys *keyring, program *compiled) *vouches {
+	return &vouches{keys: keys, program: program, fleet: c.Fleet, node: c.Node.Name}
+}
+
+// seal encrypts a salted result.
+func (r *sharedResult) seal(salted []byte, to []trust.Recipient) (err error) {
+	sum := sha256.Sum256(salted)
+	r.Digest = sum[:]
+	r.Signed, err = trust.SealBinary(salted, to)
+	return err
+}
+
+// open is the result that a host shared, if that host may have written it. The error is errClosed where this host is a
+// reader that it is not encrypted for yet.
 func (v *vouches) open(s apply.GatedStep, of state.StepResult, shared sharedResult) (render.StepResult, error) {
 	if len(shared.Signed) == 0 && shared.StepResult.Result == "" { // an operator said what became of it, and no more
 		return render.StepResult{}, nil
@@ -79,8 +106,11 @@ func (v *vouches) open(s apply.GatedStep, of state.StepResult, shared sharedResu
 		return shared.StepResult, nil
 	}
 	value, err := v.decrypted(shared)
-	if errors.Is(err, trust.ErrNotRecipient) {
+	if listed, _ := v.hostKeys(v.node); errors.Is(err, trust.ErrNotRecipient) && len(listed) == 0 {
 		return render.StepResult{Result: of.Result, State: of.Result, Secret: true, Withheld: true}, nil
+	}
+	if errors.Is(err, trust.ErrNotRecipient) {
+		err = errClosed
 	}
 	if err != nil {
 		return render.StepResult{}, fmt.Errorf("the result of %s from %s: %w", s.ID(), of.Node, err)
@@ -110,11 +140,27 @@ func (v *vouches) decrypted(shared sharedResult) ([]byte, error) {
 	if !shared.Encrypted {
 		return shared.Signed, nil
 	}
+	salted, err := v.salted(shared)
+	if err != nil {
+		return nil, err
+	}
+	return salted[saltSize:], nil
+}
+
+// salted is an encrypted result behind its salt, as its writer signed it.
+func (v *vouches) salted(shared sharedResult) ([]byte, error) {
 	ids, err := v.keys.read()
 	if err != nil {
 		return nil, err
 	}
-	return trust.Unseal(shared.Signed, ids)
+	salted, err := trust.Unseal(shared.Signed, ids)
+	if err != nil {
+		return nil, err
+	}
+	if sum := sha256.Sum256(salted); len(salted) < saltSize || !bytes.Equal(sum[:], shared.Digest) {
+		return nil, errors.New("what is encrypted is not what its writer signed")
+	}
+	return salted, nil
 }
 
 // message is what a host signs: how the step ended and what it returned, and of which attempt of which step of which
@@ -124,8 +170,12 @@ func (v *vouches) message(s apply.GatedStep, node, attempt, ended string, r shar
 	if once(s) { // it stands for later versions, too
 		version = ""
 	}
+	content := r.Signed
+	if r.Encrypted {
+		content = r.Digest
+	}
 	// Encoding cannot fail: it is texts, a truth value and bytes.
-	text, _ := json.Marshal([]any{v.fleet, version, s.ID(), node, attempt, ended, r.Encrypted, r.Signed})
+	text, _ := json.Marshal([]any{v.fleet, version, s.ID(), node, attempt, ended, r.Encrypted, content})
 	return text
 }
 

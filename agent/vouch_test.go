@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,7 +27,6 @@ type vouching struct {
 func newVouching(t *testing.T) *vouching {
 	t.Helper()
 	v := &vouching{t: t, keys: map[string][]trust.Identity{}}
-	listed := "hosts:\n"
 	for _, name := range []string{"web1", "web2", "web3"} {
 		file := filepath.Join(t.TempDir(), name)
 		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", file).CombinedOutput(); err != nil {
@@ -39,9 +39,16 @@ func newVouching(t *testing.T) *vouching {
 		if v.keys[name], err = trust.ParseIdentities(trust.File{Name: name, Content: text}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if name != "web3" {
-			listed += "  " + name + ": " + v.keys[name][0].Recipient.Text + "\n"
-		}
+	}
+	v.lists("web1", "web2")
+	return v
+}
+
+// lists makes a repository whose secrets.yaml has the keys of these hosts.
+func (v *vouching) lists(nodes ...string) {
+	listed := "hosts:\n"
+	for _, name := range nodes {
+		listed += "  " + name + ": " + v.keys[name][0].Recipient.Text + "\n"
 	}
 	v.repo = render.Open(render.Layer{Name: "main", FS: fstest.MapFS{
 		"secrets.yaml":     {Data: []byte(listed)},
@@ -51,7 +58,6 @@ func newVouching(t *testing.T) *vouching {
 			"  - {name: a, action: cmd.run, parameters: {cmd: x}, runOptions: {target: {limit: 1}}}\n" +
 			"  - {name: b, action: cmd.run, parameters: {cmd: x}, runOptions: {target: {limit: 1}}}\n")},
 	}})
-	return v
 }
 
 // on is a host's part, at a version, and its steps a and b.
@@ -206,5 +212,79 @@ func TestVouchesOfAnotherKey(t *testing.T) {
 	_, err := web1.pack(steps[0], "1", render.StepResult{Result: "ok"})
 	if want := "secrets.yaml has another SSH key for this host than it has: mend it below hosts"; err == nil || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
+	}
+}
+
+// TestResealed: what a host returned is closed to one that secrets.yaml lists later, until a host that can read it
+// encrypts it anew. Nobody can put another content in its place in doing so.
+func TestResealed(t *testing.T) {
+	t.Parallel()
+	v := newVouching(t)
+	web1, steps := v.on("web1", "v1")
+	value, err := web1.pack(steps[0], "1", render.StepResult{Result: "ok", StdOut: "canary", Secret: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := state.StepResult{Node: "web1", Result: "ok", Attempt: "1"}
+	anew := func(node string, value []byte) []byte {
+		t.Helper()
+		here, _ := v.on(node, "v1")
+		var shared sharedResult
+		if err := json.Unmarshal(value, &shared); err != nil {
+			t.Fatal(err)
+		}
+		out, err := here.forAll(steps[0], of, shared)
+		if err != nil {
+			t.Fatal(node, err)
+		}
+		return out
+	}
+	if out := anew("web2", value); out != nil {
+		t.Errorf("all of its readers can read it, and it was encrypted anew: %s", out)
+	}
+
+	v.lists("web1", "web2", "web3")
+	if r, err := v.opened("web3", "v1", 0, of, value); !errors.Is(err, errClosed) {
+		t.Errorf("before: %+v, %v", r, err)
+	}
+	if out := anew("web3", value); out != nil {
+		t.Errorf("a host that cannot read it encrypted it: %s", out)
+	}
+	later := anew("web2", value)
+	for _, node := range []string{"web1", "web2", "web3"} {
+		if r, err := v.opened(node, "v1", 0, of, later); err != nil || r.StdOut != "canary" {
+			t.Errorf("%s: %+v, %v", node, r, err)
+		}
+	}
+	if out := anew("web1", later); out != nil {
+		t.Errorf("once more: %s", out)
+	}
+
+	var forged sharedResult
+	if err := json.Unmarshal(later, &forged); err != nil {
+		t.Fatal(err)
+	}
+	to, _, err := web1.readers(steps[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := append(make([]byte, saltSize), `{"result":"ok","stdOut":"forged"}`...)
+	for name, change := range map[string]func(*sharedResult) error{
+		"another content":            func(r *sharedResult) error { return r.seal(other, to) },
+		"under the digest of before": func(r *sharedResult) (err error) { r.Signed, err = trust.SealBinary(other, to); return err },
+		"shorter than a salt":        func(r *sharedResult) (err error) { r.Signed, err = trust.SealBinary(nil, to); return err },
+		"a text of SOPS":             func(r *sharedResult) error { r.Signed = []byte("a: 1\nsops: {age: []}\n"); return nil },
+	} {
+		one := forged
+		if err := change(&one); err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := v.opened("web2", "v1", 0, of, text); err == nil {
+			t.Errorf("%s: %+v", name, r)
+		}
 	}
 }

@@ -103,7 +103,7 @@ func (c *Candidate) left(ctx context.Context, node string) (string, int64, error
 
 // waitsFor is the wait of who reads the results of a step; nil where they are there.
 func (c *Candidate) waitsFor(ctx context.Context, step Step) error {
-	q := &resultQuery{steps: c.steps, step: step, election: c.election, repeatable: true}
+	q := &resultQuery{steps: c.steps, step: step, election: c.election}
 	var err error
 	if q.want, err = q.candidates(ctx); err != nil {
 		return err

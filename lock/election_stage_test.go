@@ -107,12 +107,12 @@ func TestLowerLimitOfOnce(t *testing.T) {
 	q := f.request("m3", "master")
 	ctx, cancel := context.WithCancel(f.ctx)
 	defer cancel()
-	found, err := NewSteps(f.Store, q).Results(ctx, step, one, 0, false, func(*Wait) { cancel() })
+	found, err := NewSteps(f.Store, q).Results(ctx, step, one, 0, nil, func(*Wait) { cancel() })
 	if w := asWait(err); w == nil || len(w.Holders) != 1 || w.Holders[0].Node != "m1" {
 		t.Errorf("%+v %v", found, err)
 	}
 	f.must(first.Publish(f.ctx, step, "1", state.StepResult{Result: "ok"}, []byte(`1`), 0))
-	if found, err := NewSteps(f.Store, q).Results(f.ctx, step, one, 0, false, nil); err != nil || len(found) != 1 || found["m1"].Node == "" {
+	if found, err := NewSteps(f.Store, q).Results(f.ctx, step, one, 0, nil, nil); err != nil || len(found) != 1 || found["m1"].Node == "" {
 		t.Errorf("%+v %v", found, err)
 	}
 	if !f.elect(f.request("m2", "master"), two).Chosen() {

@@ -26,6 +26,13 @@ func chosenStep(id string) Step {
 	return Step{ID: id, Members: func(_ string, m state.Member) (bool, string) { return true, "" }}
 }
 
+// repeatable is a step that may run again where its end is not on record.
+func repeatable(id string) Step {
+	step := chosenStep(id)
+	step.Repeatable = true
+	return step
+}
+
 func (f *fleet) elect(q Request, e Election) *Candidate {
 	f.t.Helper()
 	c, err := NewSteps(f.Store, q).Elect(f.ctx, e)
@@ -51,7 +58,9 @@ func (f *fleet) results(q Request, step string, e Election, maxAge time.Duration
 	f.t.Helper()
 	ctx, cancel := context.WithCancel(f.ctx)
 	defer cancel()
-	found, err := NewSteps(f.Store, q).Results(ctx, chosenStep(step), e, maxAge, repeatable, func(*Wait) { cancel() })
+	one := chosenStep(step)
+	one.Repeatable = repeatable
+	found, err := NewSteps(f.Store, q).Results(ctx, one, e, maxAge, nil, func(*Wait) { cancel() })
 	if err != nil && asWait(err) == nil {
 		f.t.Fatal(err)
 	}
@@ -217,7 +226,7 @@ func TestResults(t *testing.T) {
 	f.contains(wait, "no result yet of master001 (alive)")
 	told, woken := make(chan struct{}, 10), make(chan map[string]state.StepResult, 1)
 	go func() {
-		found, err := NewSteps(f.Store, reader).Results(f.ctx, chosenStep("init"), of(2), 0, true, func(*Wait) { told <- struct{}{} })
+		found, err := NewSteps(f.Store, reader).Results(f.ctx, repeatable("init"), of(2), 0, nil, func(*Wait) { told <- struct{}{} })
 		if err != nil {
 			t.Error(err)
 		}
@@ -348,7 +357,7 @@ func TestResultsSuperseded(t *testing.T) {
 	f := newFleet(t)
 	q := f.request("m1", "master")
 	f.propose("v2")
-	if _, err := NewSteps(f.Store, q).Results(f.ctx, chosenStep("init"), of(1), 0, true, func(*Wait) {}); !errors.Is(err, ErrSuperseded) {
+	if _, err := NewSteps(f.Store, q).Results(f.ctx, repeatable("init"), of(1), 0, nil, func(*Wait) {}); !errors.Is(err, ErrSuperseded) {
 		t.Errorf("%v", err)
 	}
 }

@@ -85,7 +85,7 @@ func TestOnce(t *testing.T) {
 	if second := f.elect(q, e); second.Chosen() || second.Others() != "master000" {
 		t.Errorf("%v %s", second.Chosen(), second.Others())
 	}
-	found, err := NewSteps(f.Store, q).Results(f.ctx, step, e, 0, false, func(w *Wait) { t.Error(w) })
+	found, err := NewSteps(f.Store, q).Results(f.ctx, step, e, 0, nil, func(w *Wait) { t.Error(w) })
 	if err != nil || string(found["master000"].Value) != `1` {
 		t.Errorf("%v %v", found, err)
 	}

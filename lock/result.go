@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,18 +16,18 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// Results waits for the results of a step on the chosen nodes, and returns them by node. When ctx ends first it returns
-// the *Wait. A chosen node that started the step and does not answer has an unknown result where the step must not run
-// twice: then the group is halted.
+// Results waits for the results of a step on the chosen nodes, all of which the node can open, and returns them by
+// node; where opens is nil it does not ask that. When ctx ends first it returns the *Wait. A chosen node that started
+// the step and does not answer has an unknown result where the step must not run twice: then the group is halted.
 func (s *Steps) Results(
 	ctx context.Context,
 	step Step,
 	e Election,
 	maxAge time.Duration,
-	repeatable bool,
+	opens Opens,
 	notify func(*Wait),
 ) (found map[string]state.StepResult, err error) {
-	q := &resultQuery{steps: s, step: step, election: e, maxAge: maxAge, repeatable: repeatable}
+	q := &resultQuery{steps: s, step: step, election: e, maxAge: maxAge, opens: opens}
 	if q.want, err = q.candidates(ctx); err != nil {
 		return nil, err
 	}
@@ -43,12 +44,12 @@ func (s *Steps) Results(
 
 // resultQuery asks for the results of a step that chosen nodes take.
 type resultQuery struct {
-	steps      *Steps
-	step       Step
-	election   Election
-	want       int // how many results there will be
-	maxAge     time.Duration
-	repeatable bool
+	steps    *Steps
+	step     Step
+	election Election
+	want     int // how many results there will be
+	maxAge   time.Duration
+	opens    Opens
 }
 
 // ofStale returns the results of a version that the fleet left, as they are.
@@ -117,7 +118,8 @@ func (q *resultQuery) look(ctx context.Context) (map[string]state.StepResult, *W
 		}
 	}
 	if len(found) >= q.want {
-		return found, nil, 0, nil
+		wait, err := q.closed(ctx, found)
+		return found, wait, got.Header.Revision, err
 	}
 	if revisionOf(kvs(4)) != s.req.VersionRev && !s.req.Stale {
 		if _, err := superseded(ctx, s.store, s.req); err != nil {
@@ -146,6 +148,28 @@ func (q *resultQuery) look(ctx context.Context) (map[string]state.StepResult, *W
 		}
 	}
 	return nil, q.wait(missing), got.Header.Revision, nil
+}
+
+// closed is the wait for a result that the node cannot open; nil: it can open all.
+func (q *resultQuery) closed(ctx context.Context, found map[string]state.StepResult) (*Wait, error) {
+	for _, node := range slices.Sorted(maps.Keys(found)) {
+		if r := found[node]; q.opens != nil && r.Result == "ok" {
+			opens, err := q.opens(ctx, r)
+			if err != nil {
+				return nil, err
+			}
+			if !opens {
+				return &Wait{
+					Kind:   state.WaitSealed,
+					Gate:   "result of " + q.step.ID,
+					Reason: "what " + node + " returned is not encrypted for this host yet",
+					Remedy: state.Itself("a host that can read it encrypts it for this one at its next pull; if none can: " +
+						"pullet rollout settle " + q.step.ID + " --again --force"),
+				}, nil
+			}
+		}
+	}
+	return nil, nil
 }
 
 // tookBy returns by node the steps of an election that it started, in their order.
@@ -207,11 +231,11 @@ func (q *resultQuery) unended(ctx context.Context, h state.Holder) error {
 		}
 		still = clientv3.Compare(clientv3.ModRevision(string(start.Kvs[0].Key)), "=", start.Kvs[0].ModRevision)
 		r.Reason = fmt.Sprintf("its result is unknown: %[1]s began it and does not take it any more; look at %[1]s", h.Node)
-		if q.repeatable {
+		if q.step.Repeatable {
 			r.Result, r.Attempt = Failed, s.store.Steps.ReadStart(start.Kvs[0]).Attempt
 			r.Reason = "it was cut off, and " + h.Node + " does not take it any more; " + state.AgainHint(step.ID)
 		}
-	case h.Alive || q.repeatable:
+	case h.Alive || q.step.Repeatable:
 		return nil
 	default:
 		r.Reason = fmt.Sprintf(
@@ -245,9 +269,4 @@ func (q *resultQuery) record(ctx context.Context, r state.StepResult, still clie
 		err = q.steps.haltUnknown(ctx, q.step, r.Node, r.Reason, done.Header.Revision)
 	}
 	return cmp.Or(err, ErrMoved)
-}
-
-// Value is the content of a shared result.
-func (s *Steps) Value(ctx context.Context, r state.StepResult, into any) error {
-	return s.store.Results.Read(ctx, r, into)
 }

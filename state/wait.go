@@ -13,6 +13,7 @@ const (
 	WaitBarrier   WaitKind = "barrier"    // of a step
 	WaitSerialize WaitKind = "serialize"  // a place at a step
 	WaitResult    WaitKind = "result"     // of a step that one node takes for all
+	WaitSealed    WaitKind = "sealed"     // that result is not encrypted for this node yet
 	WaitService   WaitKind = "service"    // without which the version does not compile
 	WaitNode      WaitKind = "node"       // of the inventory that never came; the same
 	WaitCondition WaitKind = "condition"  // of a step or a job

@@ -1,0 +1,103 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/state"
+	"github.com/pullet/pullet/trust"
+)
+
+// resealOnce encrypts what steps that run once returned for the hosts that the version adds. The node does so before it
+// has its turn: a host that waits for that may be one that it waits for.
+func (t *turns) resealOnce(ctx context.Context, req lock.Request, v *vouches) error {
+	steps := lock.NewSteps(t.store, req)
+	for _, job := range v.program.catalog.Jobs {
+		for _, step := range job.Steps {
+			s := apply.GatedStep{Step: step, Job: job}
+			if !once(s) {
+				continue
+			}
+			results, err := steps.Shared(ctx, gateStep(s))
+			if err != nil {
+				return err
+			}
+			for _, r := range results {
+				var shared sharedResult
+				if steps.Value(ctx, r, &shared) != nil { // who reads it says why
+					continue
+				}
+				if err := v.reseal(ctx, steps, s, r, shared); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// reseal encrypts a result anew where it is not encrypted for all of its readers and this host can read it. Of hosts at
+// a version that the fleet left none does: they know older readers.
+func (v *vouches) reseal(
+	ctx context.Context,
+	steps *lock.Steps,
+	s apply.GatedStep,
+	of state.StepResult,
+	shared sharedResult,
+) error {
+	if steps.Stale() {
+		return nil
+	}
+	value, err := v.forAll(s, of, shared)
+	if value == nil || err != nil {
+		return err
+	}
+	return steps.Reseal(ctx, gateStep(s), of, value)
+}
+
+// opens finds results that are not encrypted for this host yet.
+func (g *gates) opens(steps *lock.Steps, s apply.GatedStep) lock.Opens {
+	return func(ctx context.Context, r state.StepResult) (bool, error) {
+		var shared sharedResult
+		if err := steps.Value(ctx, r, &shared); err != nil {
+			return true, nil // who reads it says why
+		}
+		_, err := g.vouches.open(s, r, shared)
+		return !errors.Is(err, errClosed), nil
+	}
+}
+
+// forAll is what a host shared, encrypted anew where some of its readers cannot open it; nil: all can, or this host
+// cannot.
+func (v *vouches) forAll(s apply.GatedStep, of state.StepResult, shared sharedResult) ([]byte, error) {
+	if !shared.Encrypted || v.vouched(s, of, shared) != nil {
+		return nil, nil
+	}
+	to, _, err := v.readers(s)
+	if err != nil {
+		return nil, err
+	}
+	has, err := trust.ReadersOf(shared.Signed)
+	lacks := func(key trust.Recipient) bool {
+		listed, sure := has.Has(key)
+		return sure && !listed
+	}
+	if err != nil || !slices.ContainsFunc(to, lacks) {
+		return nil, err
+	}
+	salted, err := v.salted(shared)
+	if errors.Is(err, trust.ErrNotRecipient) {
+		return nil, nil
+	}
+	if err == nil {
+		err = shared.seal(salted, to)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(shared)
+}

@@ -30,7 +30,7 @@ func newFounder(t *testing.T) *founder {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(short) })
 	f.file, f.data = filepath.Join(f.home, "pullet.yaml"), datastore.Config{
-		Dir: filepath.Join(short, "d"), Client: loopback(t), Door: loopback(t),
+		Dir: filepath.Join(short, "d"), Addresses: datastore.Addresses{Client: loopback(t), Door: loopback(t)},
 	}
 	f.write("pullet.yaml", fmt.Sprintf("node: {name: web1, labels: {role: web}}\npaths: {state: %s, hostVars: %s}\n"+
 		"repositories: [{name: main, url: %q}]\n", f.Paths.State, f.Paths.HostVars, f.Repositories[0].URL))

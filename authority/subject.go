@@ -30,6 +30,8 @@ const (
 	maxCommonName = 64 // bytes: ub-common-name of RFC 5280
 	maxFleet      = maxCommonName - len("pullet  authority")
 	keeperName    = "root"
+	// ServerName is the name in certificates of a datastore, and of no client: its members know each other by it.
+	ServerName = "datastore"
 	ofFleet       = "pullet:"
 )
 
@@ -77,6 +79,8 @@ func (s Subject) check() error {
 	case (s.Name == keeperName) != (s.Kind == Keeper):
 		return fmt.Errorf("the name %q for the kind %q: %q is the name of the %s, and only of it",
 			name, s.Kind, keeperName, Keeper)
+	case s.Name == ServerName && s.Kind != Server:
+		return fmt.Errorf("the name %q for the kind %q: it is the name of the datastore itself", name, s.Kind)
 	}
 	return checkFleet(s.Fleet)
 }

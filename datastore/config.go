@@ -1,6 +1,7 @@
 package datastore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,9 +14,32 @@ import (
 
 // Config is how this host keeps the fleet's datastore.
 type Config struct {
-	Dir    string `yaml:"dir"`    // of all that it keeps, for root only; default /var/lib/pullet-datastore
-	Client string `yaml:"client"` // HOST:PORT at which hosts reach it; it listens at that port of all addresses
-	Door   string `yaml:"door"`   // HOST:PORT at which hosts with an invitation join; nothing: over ssh alone
+	Dir       string `yaml:"dir"` // of all that it keeps, for root only; default /var/lib/pullet-datastore
+	Addresses `yaml:",inline"`
+
+	// where it will be reached when it becomes a member; default: its address, with the usual ports
+	Candidate Addresses `yaml:"candidate"`
+}
+
+// Addresses are where a datastore is reached, as HOST:PORT. It listens at these ports of all addresses.
+type Addresses struct {
+	Client string `yaml:"client"` // by hosts
+	Door   string `yaml:"door"`   // by hosts with an invitation; nothing: they join over ssh alone
+	Peer   string `yaml:"peer"`   // by other members, where there are some; default: the host of client, port 2380
+}
+
+// The usual ports: those of etcd, and the one before them.
+const (
+	ClientPort = "2379"
+	PeerPort   = "2380"
+	DoorPort   = "2378"
+)
+
+// At are the usual addresses of a host.
+func At(host string) Addresses {
+	return Addresses{
+		Client: net.JoinHostPort(host, ClientPort), Door: net.JoinHostPort(host, DoorPort), Peer: net.JoinHostPort(host, PeerPort),
+	}
 }
 
 // DefaultDir is where a datastore is when nothing else is said.
@@ -26,22 +50,32 @@ func (c Config) Set() bool { return c.Client != "" }
 
 // Check says what is wrong with a configuration.
 func (c Config) Check() error {
-	if !c.Set() {
-		if c.Door != "" {
-			return errors.New("datastore.door is set and datastore.client is not: it says where hosts reach the datastore")
-		}
-		return nil
+	return errors.Join(c.check("datastore"), c.Candidate.check("datastore.candidate"))
+}
+
+func (a Addresses) check(key string) error {
+	if a.Client == "" && (a.Door != "" || a.Peer != "") {
+		return fmt.Errorf("%[1]s.client is not set and other addresses are: it says where hosts reach the datastore", key)
 	}
-	for what, at := range map[string]string{"client": c.Client, "door": c.Door} {
+	for what, at := range map[string]string{"client": a.Client, "door": a.Door, "peer": a.Peer} {
 		if at == "" {
 			continue
 		}
 		if host, port, err := net.SplitHostPort(at); err != nil || host == "" || port == "" {
-			return fmt.Errorf("datastore.%s: %q is not HOST:PORT, such as etcd1.example.org:2379", what, at)
+			return fmt.Errorf("%s.%s: %q is not HOST:PORT, such as etcd1.example.org:2379", key, what, at)
 		}
 	}
 	return nil
 }
+
+// peer is where other members reach this one.
+func (a Addresses) peer() string {
+	host, _, _ := net.SplitHostPort(a.Client) // Check did before
+	return cmp.Or(a.Peer, net.JoinHostPort(host, PeerPort))
+}
+
+// peerURL is peer as etcd has it.
+func (a Addresses) peerURL() string { return "https://" + a.peer() }
 
 // Endpoint is where hosts reach the datastore.
 func (c Config) Endpoint() string { return "https://" + c.Client }
@@ -49,7 +83,7 @@ func (c Config) Endpoint() string { return "https://" + c.Client }
 // hosts are the names and addresses at which clients find the server.
 func (c Config) hosts() []string {
 	out := []string{"localhost", "127.0.0.1", "::1"}
-	for _, at := range []string{c.Client, c.Door} {
+	for _, at := range []string{c.Client, c.Door, c.Peer} {
 		if host, _, err := net.SplitHostPort(at); err == nil && !slices.Contains(out, host) {
 			out = append(out, host)
 		}
@@ -80,14 +114,18 @@ const (
 	crlFile       = "crl.pem"       // certificates that count no more
 	firstFile     = "first.json"    // who got a certificate before the datastore served
 	memberDir     = "member"        // etcd's own
+	clusterFile   = "cluster"       // the members when this one began to listen to others
+	joiningFile   = "joining"       // this host becomes a member, and has no record yet
 	socketName    = "door.sock"     // the door for root of this host
 )
 
 // found says that the record is not where it was: an empty one would shut everybody out. A datastore that was made just
 // now has none yet.
 func (c Config) found() error {
-	if _, err := os.Stat(c.file(firstFile)); err == nil {
-		return nil
+	for _, begins := range []string{firstFile, joiningFile} {
+		if _, err := os.Stat(c.file(begins)); err == nil {
+			return nil
+		}
 	}
 	if _, err := os.Stat(c.file(memberDir)); !errors.Is(err, fs.ErrNotExist) {
 		return err

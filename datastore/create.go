@@ -9,7 +9,6 @@ import (
 
 	"github.com/pullet/pullet/authority"
 	"github.com/pullet/pullet/durable"
-	"github.com/pullet/pullet/ownfile"
 	"github.com/pullet/pullet/state"
 )
 
@@ -26,13 +25,7 @@ func Create(c Config, fleet string, now time.Time) (*New, error) {
 	if _, err := os.Stat(c.file(authorityFile)); !errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.Join(err, fmt.Errorf("there is a datastore in %s already", c.Dir))
 	}
-	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
-		return nil, err
-	}
-	if err := ownfile.Check(c.Dir); err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(c.Dir, 0o700); err != nil { // it may have been there: the sockets in it are for root alone
+	if err := c.makeDir(); err != nil {
 		return nil, err
 	}
 	a, err := authority.Create(fleet, now)

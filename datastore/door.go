@@ -35,6 +35,7 @@ func (k *keeper) serveDoors(ctx context.Context) (closed func(), err error) {
 	all := http.NewServeMux()
 	all.Handle("/", handler)
 	all.HandleFunc("POST "+rotatePath, k.serveRotate)
+	all.HandleFunc("POST "+wantedPath, k.serveWanted)
 	doors := []*http.Server{k.serve(ctx, inside, all)}
 	if k.Door != "" {
 		outside, err := net.Listen("tcp", listening(k.Door))
@@ -96,6 +97,9 @@ func (k *keeper) admit(ctx context.Context, asked authority.Asked) (authority.An
 		return authority.Answer{}, err
 	}
 	a := k.keys.answer(i.Name, next)
+	if len(c.Authority.Endpoints) > 0 {
+		a.Endpoints = c.Authority.Endpoints
+	}
 	if err := k.Invited(i, &a); err != nil {
 		return authority.Answer{}, err
 	}

@@ -17,12 +17,12 @@ import (
 // record as long as it kept its connection, and could act on it again as soon as another host had the name.
 type guard struct {
 	mu      sync.Mutex
-	revoked map[string]bool                                  // by the number of the certificate
+	revoked map[string]bool                                  // by the number of the certificate; nil: not known yet
 	open    map[string]map[*guardedStream]context.CancelFunc // what goes on, by the number of its certificate
 }
 
 func newGuard() *guard {
-	return &guard{revoked: map[string]bool{}, open: map[string]map[*guardedStream]context.CancelFunc{}}
+	return &guard{open: map[string]map[*guardedStream]context.CancelFunc{}}
 }
 
 func (g *guard) options() []grpc.ServerOption {
@@ -33,7 +33,7 @@ func (g *guard) options() []grpc.ServerOption {
 func (g *guard) revoke(numbers []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	clear(g.revoked)
+	g.revoked = map[string]bool{}
 	for _, number := range numbers {
 		g.revoked[number] = true
 		for _, end := range g.open[number] {
@@ -94,9 +94,10 @@ func (g *guard) begin(s grpc.ServerStream) (guarded *guardedStream, end func()) 
 	}
 }
 
-// lets reports a certificate that counts.
+// lets reports a certificate that counts. Until it is known who was revoked, that of a keeper alone does.
 func (g *guard) lets(cert *x509.Certificate) bool {
-	return cert != nil && !g.revoked[cert.SerialNumber.Text(16)] && !time.Now().After(cert.NotAfter)
+	return cert != nil && (g.revoked != nil || cert.Subject.CommonName == keeperUser) &&
+		!g.revoked[cert.SerialNumber.Text(16)] && !time.Now().After(cert.NotAfter)
 }
 
 // presented is the certificate that the client of a call presented when it connected.

@@ -51,8 +51,8 @@ func made(t *testing.T) *fleet {
 	log := logrus.New()
 	log.Out = io.Discard
 	f := &fleet{T: t, credentials: map[string][]byte{}, Options: Options{
-		Config: Config{Dir: filepath.Join(dir, "d"), Client: freeAddress(t), Door: freeAddress(t)},
-		Fleet:  fleetName, Log: logrus.NewEntry(log),
+		Config: Config{Dir: filepath.Join(dir, "d"), Addresses: Addresses{Client: freeAddress(t), Door: freeAddress(t), Peer: freeAddress(t)}},
+		Fleet:  fleetName, Node: "db1", Log: logrus.NewEntry(log),
 		Invited: func(state.Invitation, *authority.Answer) error { return nil },
 	}}
 	n, err := Create(f.Config, fleetName, time.Now())
@@ -123,6 +123,11 @@ func (f *fleet) client(name string) *clientv3.Client {
 }
 
 func (f *fleet) connect(credentials []byte) (*clientv3.Client, error) {
+	return f.connectTo(f.Endpoint(), credentials)
+}
+
+// connectTo connects to one of several members.
+func (f *fleet) connectTo(endpoint string, credentials []byte) (*clientv3.Client, error) {
 	pair, err := tls.X509KeyPair(credentials, credentials)
 	if err != nil {
 		return nil, err
@@ -130,7 +135,7 @@ func (f *fleet) connect(credentials []byte) (*clientv3.Client, error) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(f.bundle)
 	return clientv3.New(clientv3.Config{
-		Endpoints: []string{f.Endpoint()}, DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
+		Endpoints: []string{endpoint}, DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
 		TLS: &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12},
 	})
 }

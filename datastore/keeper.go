@@ -22,13 +22,17 @@ import (
 type Options struct {
 	Config
 	Fleet string
+	Node  string // this host
 	Log   *logrus.Entry
 
 	// Invited completes the answer for somebody who joins: the configuration and its files.
 	Invited func(i state.Invitation, a *authority.Answer) error
 
-	// Serving is called when clients and new hosts are answered; nil: nobody waits for that.
+	// Serving is called when clients and new hosts are answered, or when this host gets the record as a new member; nil:
+	// nobody waits for that.
 	Serving func()
+
+	every time.Duration // between two looks at the members; default 5s
 }
 
 // keeper manages who may connect. One thing is done at a time.
@@ -41,6 +45,8 @@ type keeper struct {
 	store  *state.Store
 	users  users
 	broken error // nothing is open any more
+	began  bool  // as a leader
+	seen   []string
 }
 
 const (
@@ -48,8 +54,21 @@ const (
 	restTime  = 200 * time.Millisecond // between two looks: what a host asks again and again is answered together
 )
 
-// Run serves the datastore until ctx ends, or etcd does.
-func Run(ctx context.Context, o Options) (err error) {
+// Run serves the datastore until ctx ends, or etcd does. When other members removed this one, what it kept is put aside,
+// and it ends without an error.
+func Run(ctx context.Context, o Options) error {
+	err := run(ctx, o)
+	if !errors.Is(err, errRemoved) {
+		return err
+	}
+	aside, err := o.putAside(time.Now())
+	if err == nil {
+		o.Log.WithField("aside", aside).Warn("this host carries the datastore no more: another one took its place")
+	}
+	return err
+}
+
+func run(ctx context.Context, o Options) (err error) {
 	k := &keeper{Options: o, guard: newGuard()}
 	if k.keys, err = readKeys(o.Config, o.Fleet); err != nil {
 		return err
@@ -78,10 +97,18 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer closed()
 	o.Log.WithField("endpoint", o.Endpoint()).Info("the datastore serves")
-	if o.Serving != nil {
-		o.Serving()
-	}
+	k.serves()
+	var tended sync.WaitGroup
+	defer tended.Wait()
+	defer cancel()
+	tended.Go(func() { k.tend(ctx) })
 	return k.loop(ctx)
+}
+
+func (k *keeper) serves() {
+	if k.Serving != nil {
+		k.Serving()
+	}
 }
 
 // loop does what there is to do until ctx ends, or etcd does.
@@ -106,9 +133,14 @@ func (k *keeper) loop(ctx context.Context) error {
 		}()
 		select {
 		case <-changed:
+		case <-member.leaderChanged():
+		case <-member.removed():
+			if now, _, _ := k.serving(); now == member {
+				return errRemoved
+			}
 		case err := <-member.failed():
 			if now, _, _ := k.serving(); now == member {
-				return fmt.Errorf("etcd ended: %w", err)
+				return member.why(err)
 			}
 		case <-ctx.Done():
 			return nil
@@ -128,22 +160,53 @@ func (k *keeper) open(ctx context.Context) error {
 	if err := k.keys.believe(); err != nil {
 		return err
 	}
-	member, err := startMember(ctx, k.Config, k.guard.options())
+	member, err := startMember(ctx, k.Config, k.Node, k.guard.options())
 	if err != nil {
 		return err
 	}
-	k.member = member
-	if err := k.connect(ctx); err != nil {
+	k.member, k.began = member, false
+	if err = k.awaitVote(ctx); err == nil {
+		err = k.connect(ctx)
+	}
+	if err != nil {
 		k.member.stop()
 		return err
 	}
-	err = k.users.begin(ctx)
+	return nil
+}
+
+// awaitVote waits until this member is no learner any more: before, etcd answers nobody here.
+func (k *keeper) awaitVote(ctx context.Context) error {
+	if !k.member.learns() {
+		return nil
+	}
+	k.Log.Info("this host gets the record, and waits until it is a member")
+	k.serves()
+	for k.member.learns() {
+		select {
+		case <-time.After(restTime):
+		case <-k.member.removed():
+			return errRemoved
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// begin does what a leader does first.
+func (k *keeper) begin(ctx context.Context) error {
+	if k.began {
+		return nil
+	}
+	err := k.users.begin(ctx)
 	if err == nil {
 		err = k.recordFirst(ctx)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("the users of etcd: %w", err), k.close())
+		return fmt.Errorf("the users of etcd: %w", err)
 	}
+	k.began = true
 	return nil
 }
 
@@ -194,24 +257,52 @@ func (k *keeper) reopen(ctx context.Context) error {
 	return k.broken
 }
 
-// round does what there is to do. It returns the revision that it knows.
+// round does what there is to do: what each keeper does for its own member, and what the one does whose member leads. It
+// returns the revision that it knows.
 func (k *keeper) round(ctx context.Context) (int64, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := time.Now()
+	now, leads := time.Now(), k.member.leads()
+	if leads {
+		if err := k.begin(ctx); err != nil {
+			return 0, err
+		}
+	}
 	c, err := k.store.Identities.All(ctx)
 	if err != nil {
 		return 0, err
 	}
+	err = k.renew(ctx, now)
+	if !leads {
+		k.began = false
+		return c.Revision, errors.Join(err, k.revoke(slices.Collect(maps.Keys(c.Revoked)), now))
+	}
+	return c.Revision, errors.Join(err, k.lead(ctx, c, now))
+}
+
+// lead does what is done once for all members.
+func (k *keeper) lead(ctx context.Context, c state.Credentials, now time.Time) error {
 	names, err := k.users.list(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	err = errors.Join(k.renew(ctx, now), k.do(ctx, decide(c, names, now), c, now), k.publish(ctx, c.Identities))
+	known := decide(c, k.strangers(c, names), now)
+	err = errors.Join(k.do(ctx, known, c, now), k.publish(ctx, c.Identities))
 	if err == nil && k.keys.authority.Rotating() && len(k.keys.former(c.Identities)) == 0 {
 		err = k.finish(ctx, c, now)
 	}
-	return c.Revision, err
+	return err
+}
+
+// strangers are the users without those whom nobody invited, as long as the round before did not see them: another
+// member lets in somebody just now.
+func (k *keeper) strangers(c state.Credentials, users []string) []string {
+	before := k.seen
+	k.seen = users
+	return slices.DeleteFunc(slices.Clone(users), func(name string) bool {
+		_, invited := c.Identities[name]
+		return !invited && !slices.Contains(before, name)
+	})
 }
 
 // do does it, who loses first.
@@ -291,9 +382,13 @@ func (k *keeper) publish(ctx context.Context, all map[string]state.Identity) err
 	if err != nil {
 		return err
 	}
+	endpoints, err := k.endpoints(ctx)
+	if err != nil {
+		return err
+	}
 	return k.store.Identities.Publish(ctx, state.Authority{
 		Bundle: string(k.keys.authority.Bundle()), Links: string(k.keys.authority.Links()), Server: server, Door: k.Door,
-		Ending: ending(all, time.Now()),
+		Ending: ending(all, time.Now()), Endpoints: endpoints,
 	})
 }
 

@@ -46,7 +46,7 @@ func (k *keys) write(now time.Time) error {
 		return err
 	}
 	for file, who := range map[string]authority.Subject{
-		serverFile: {Fleet: k.fleet, Name: "datastore", Kind: authority.Server},
+		serverFile: {Fleet: k.fleet, Name: authority.ServerName, Kind: authority.Server},
 		keeperFile: {Fleet: k.fleet, Name: "root", Kind: authority.Keeper},
 	} {
 		if err := k.credentials(file, who, now); err != nil {

@@ -21,8 +21,8 @@ func TestDue(t *testing.T) {
 		{"new", f.Config, now, false},
 		{"before two thirds", f.Config, now.Add(authority.DefaultLife/3*2 - 2*time.Hour), false},
 		{"behind two thirds", f.Config, now.Add(authority.DefaultLife / 3 * 2), true},
-		{"another name", Config{Dir: f.Dir, Client: "etcd1.example.org:2379"}, now, true},
-		{"another address of the door", Config{Dir: f.Dir, Client: f.Client, Door: "192.0.2.1:2378"}, now, true},
+		{"another name", Config{Dir: f.Dir, Addresses: Addresses{Client: "etcd1.example.org:2379"}}, now, true},
+		{"another address of the door", Config{Dir: f.Dir, Addresses: Addresses{Client: f.Client, Door: "192.0.2.1:2378"}}, now, true},
 	} {
 		k, err := readKeys(c.Config, fleetName)
 		f.must(err)

@@ -28,7 +28,7 @@ func TestServeForParent(t *testing.T) {
 	log := logrus.New()
 	log.Out = io.Discard
 	o := Options{
-		Fleet: fleetName, Log: logrus.NewEntry(log),
+		Fleet: fleetName, Node: "db1", Log: logrus.NewEntry(log),
 		Invited: func(state.Invitation, *authority.Answer) error { return nil },
 	}
 	if err := json.Unmarshal([]byte(text), &o.Config); err != nil {

@@ -2,10 +2,13 @@ package datastore
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
@@ -14,11 +17,12 @@ import (
 	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc"
 
+	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/datastore/membership"
 	"github.com/pullet/pullet/state"
 )
 
 const (
-	memberName   = "datastore"
 	startTimeout = time.Minute
 	keptHistory  = "1h" // of the record: etcd forgets older revisions
 )
@@ -30,9 +34,10 @@ type member struct {
 	level  zap.AtomicLevel // of what etcd logs
 }
 
-// startMember starts the member and waits until it serves.
-func startMember(ctx context.Context, c Config, options []grpc.ServerOption) (*member, error) {
-	config, err := c.member()
+// startMember starts the member and waits until it serves. Together with others it waits for so many of them that they
+// have a quorum.
+func startMember(ctx context.Context, c Config, name string, options []grpc.ServerOption) (*member, error) {
+	config, err := c.member(name)
 	if err != nil {
 		return nil, err
 	}
@@ -46,13 +51,25 @@ func startMember(ctx context.Context, c Config, options []grpc.ServerOption) (*m
 		return nil, fmt.Errorf("etcd does not start: %w", err)
 	}
 	m := &member{c, server, level}
+	// From here on it has a record: begun anew without one, it would be another member under the same name.
+	if err := os.Remove(c.file(joiningFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		server.Close()
+		return nil, err
+	}
+	var late <-chan time.Time
+	if !c.among() {
+		late = time.After(startTimeout)
+	}
 	select {
 	case <-server.Server.ReadyNotify():
 		return m, nil
-	case err = <-server.Err():
+	case err = <-m.failed():
+		err = m.why(err)
+	case <-m.removed():
+		err = errRemoved
 	case <-ctx.Done():
 		err = ctx.Err()
-	case <-time.After(startTimeout):
+	case <-late:
 		err = fmt.Errorf("etcd is not ready after %s", startTimeout)
 	}
 	server.Server.HardStop() // Close alone would wait until it is ready
@@ -60,10 +77,13 @@ func startMember(ctx context.Context, c Config, options []grpc.ServerOption) (*m
 	return nil, err
 }
 
-// member is how etcd runs: for clients with a certificate of the authority alone, and by itself.
-func (c Config) member() (*embed.Config, error) {
+// errRemoved says that the other members removed this one.
+var errRemoved = errors.New("it is no member of the datastore any more")
+
+// member is how etcd runs: for clients with a certificate of the authority alone.
+func (c Config) member(name string) (*embed.Config, error) {
 	out := embed.NewConfig()
-	out.Name, out.Dir = memberName, c.file(memberDir)
+	out.Name, out.Dir = name, c.file(memberDir)
 	client, err := url.Parse("https://" + listening(c.Client))
 	if err != nil {
 		return nil, fmt.Errorf("datastore.client: %w", err)
@@ -72,18 +92,50 @@ func (c Config) member() (*embed.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("datastore.client: %w", err)
 	}
-	peer := url.URL{Scheme: "unix", Path: filepath.Join(c.Dir, "peer.sock:0")} // the port means nothing
 	out.ListenClientUrls, out.AdvertiseClientUrls = []url.URL{*client}, []url.URL{*advertised}
-	// Of a peer's URL etcd listens at the host: with a path alone it would take an abstract socket, open to everybody.
-	out.ListenPeerUrls, out.AdvertisePeerUrls = []url.URL{{Scheme: peer.Scheme, Host: peer.Path}}, []url.URL{peer}
-	out.InitialCluster = memberName + "=" + peer.String()
 	out.ClientTLSInfo = transport.TLSInfo{
 		CertFile: c.file(serverFile), KeyFile: c.file(serverFile), TrustedCAFile: c.file(bundleFile),
 		ClientCertAuth: true, CRLFile: c.file(crlFile),
 	}
 	out.EnableGRPCGateway = false // it would act with the certificate of the server
 	out.AutoCompactionMode, out.AutoCompactionRetention = "periodic", keptHistory
+	out.MaxLearners = membership.MaxLearners
+	out.StrictReconfigCheck = false // it lets no learner in while a member is away; package membership watches the quorum
+	if c.among() {
+		return out, c.withPeers(out)
+	}
+	peer := url.URL{Scheme: "unix", Path: filepath.Join(c.Dir, "peer.sock:0")} // the port means nothing
+	// Of a peer's URL etcd listens at the host: with a path alone it would take an abstract socket, open to everybody.
+	out.ListenPeerUrls, out.AdvertisePeerUrls = []url.URL{{Scheme: peer.Scheme, Host: peer.Path}}, []url.URL{peer}
+	out.InitialCluster = name + "=" + peer.String()
 	return out, nil
+}
+
+// among reports a member that others may reach.
+func (c Config) among() bool {
+	_, err := os.Stat(c.file(clusterFile))
+	return err == nil
+}
+
+// withPeers has a member listen to others: to those with a certificate of a datastore.
+func (c Config) withPeers(out *embed.Config) error {
+	cluster, err := os.ReadFile(c.file(clusterFile))
+	if err != nil {
+		return err
+	}
+	listen, err := url.Parse("https://" + listening(c.peer()))
+	if err != nil {
+		return fmt.Errorf("datastore.peer: %w", err)
+	}
+	advertised, err := url.Parse(c.peerURL())
+	if err != nil {
+		return fmt.Errorf("datastore.peer: %w", err)
+	}
+	out.ListenPeerUrls, out.AdvertisePeerUrls = []url.URL{*listen}, []url.URL{*advertised}
+	out.InitialCluster, out.ClusterState = strings.TrimSpace(string(cluster)), embed.ClusterStateFlagExisting
+	out.PeerTLSInfo = out.ClientTLSInfo
+	out.PeerTLSInfo.AllowedCNs = []string{authority.ServerName}
+	return nil
 }
 
 // connect opens the record as the keeper.
@@ -103,3 +155,28 @@ func (m *member) stop() {
 
 // failed is why etcd ended by itself.
 func (m *member) failed() <-chan error { return m.server.Err() }
+
+// stopTime is how long etcd takes to stop.
+const stopTime = 5 * time.Second
+
+// why is what an error of etcd means: one that is removed fails at this and that, and stops then.
+func (m *member) why(err error) error {
+	select {
+	case <-m.removed():
+		return errRemoved
+	case <-time.After(stopTime):
+		return fmt.Errorf("etcd ended: %w", err)
+	}
+}
+
+// removed is closed when etcd ended because it is no member any more.
+func (m *member) removed() <-chan struct{} { return m.server.Server.StopNotify() }
+
+// leaderChanged is closed when another member leads, or this one.
+func (m *member) leaderChanged() <-chan struct{} { return m.server.Server.LeaderChangedNotify() }
+
+// learns reports a member that gets the record and does not count yet.
+func (m *member) learns() bool { return m.server.Server.IsLearner() }
+
+// leads reports that it leads the members, as far as it knows.
+func (m *member) leads() bool { return m.server.Server.Leader() == m.server.Server.MemberID() }

@@ -13,7 +13,7 @@ import (
 
 // Restore makes the fleet's record from a snapshot of etcd, where there is none. It is another cluster to etcd, so that
 // every host sees that the record went back in time.
-func Restore(c Config, from string, now time.Time) error {
+func Restore(c Config, name, from string, now time.Time) error {
 	to := c.file(memberDir)
 	if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, fmt.Errorf("there is a record in %s: stop pullet-etcd and move it away first", to))
@@ -21,8 +21,11 @@ func Restore(c Config, from string, now time.Time) error {
 	if _, err := os.Stat(c.file(authorityFile)); err != nil {
 		return fmt.Errorf("the fleet's authority comes first: %w", err)
 	}
-	member, err := c.member()
+	member, err := c.member(name)
 	if err != nil {
+		return err
+	}
+	if err := os.Remove(c.file(clusterFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	err = snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/pullet/pullet/authority"
@@ -100,10 +98,8 @@ func Rotate(ctx context.Context, c Config, finish bool) (Rotated, error) {
 		return out, err
 	}
 	defer response.Body.Close() // it was read
-	if response.StatusCode != http.StatusOK {
-		var said strings.Builder
-		_, err := io.Copy(&said, io.LimitReader(response.Body, 4<<10))
-		return out, errors.Join(errors.New(strings.TrimSpace(said.String())), err)
+	if err := answered(response); err != nil {
+		return out, err
 	}
 	return out, json.NewDecoder(response.Body).Decode(&out)
 }

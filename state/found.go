@@ -18,6 +18,7 @@ type Found struct {
 	Orders     Orders   // of operators, for that role
 
 	Authority Authority // of the fleet; zero where it has none of its own
+	Handed    *Handed   // what the node needs as a member of the datastore; nil: it is to be none
 }
 
 // foundOps read what found files.
@@ -31,6 +32,7 @@ func (s *Statuses) foundOps(node, role string) []clientv3.Op {
 		clientv3.OpGet(s.store.Steps.SemaphorePrefix(""), clientv3.WithPrefix()),
 		clientv3.OpGet(s.store.Versions.skippedKey()),
 		clientv3.OpGet(s.store.Identities.authorityKey()),
+		clientv3.OpGet(s.store.Datastores.HandedKey(node)),
 	)
 }
 
@@ -57,6 +59,11 @@ func (s *Statuses) found(node, role string, answers []*pb.ResponseOp) (f Found) 
 	}
 	for _, kv := range answers[4].GetResponseRange().Kvs {
 		f.Authority, _ = Read[Authority](s.store, kv) // hosts keep what they believe where it cannot be read
+	}
+	for _, kv := range answers[5].GetResponseRange().Kvs {
+		if h, err := Read[Handed](s.store, kv); err == nil {
+			f.Handed = &h
+		}
 	}
 	return f
 }

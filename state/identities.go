@@ -172,7 +172,7 @@ func (s *Identities) Await(ctx context.Context, revision int64, atMost time.Dura
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	changed := make(chan struct{}, 1)
-	for _, what := range []string{"request/", "revoking/", "decommissioned/"} {
+	for _, what := range []string{"request/", "revoking/", "revoked/", "decommissioned/"} {
 		seen := s.store.Client.Watch(ctx, s.store.key(what), clientv3.WithPrefix(), clientv3.WithRev(revision+1))
 		go func() {
 			if r := <-seen; len(r.Events) > 0 {

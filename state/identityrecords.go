@@ -1,6 +1,7 @@
 package state
 
 import (
+	"net/url"
 	"slices"
 	"time"
 
@@ -15,6 +16,8 @@ type Authority struct {
 	Links  string `json:"links"`  // certificates in PEM: newer authorities as former ones signed them
 	Server string `json:"server"` // fingerprint of the authority that signed the datastore's own certificate
 	Door   string `json:"door"`   // HOST:PORT at which hosts join; "": over ssh alone
+
+	Endpoints []string `json:"endpoints,omitempty"` // URLs of the members of the datastore
 
 	Ending []EndingSoon `json:"ending,omitempty"` // certificates near their end, those that end first
 }
@@ -73,6 +76,9 @@ type Revoked struct {
 	Until time.Time `json:"until"`
 }
 
+// maxMembers bounds the members of a datastore: five, and those that come while others leave.
+const maxMembers = 9
+
 // maxPEM bounds texts in PEM: a chain, or the bundle of eight authorities and their links.
 const maxPEM = 32 << 10
 
@@ -81,6 +87,14 @@ func (a *Authority) check(Key) error {
 	c.unless(len(a.Bundle) <= maxPEM && len(a.Links) <= maxPEM, "it is too long")
 	c.word("door", a.Door)
 	c.word("server", a.Server)
+	c.count("endpoints", len(a.Endpoints), maxMembers)
+	for _, at := range a.Endpoints {
+		u, err := url.Parse(at)
+		c.unless(err == nil && u.Scheme == "https" && at == "https://"+u.Host, "%s is no endpoint", quoted(at))
+		if err == nil {
+			c.address("endpoint", u.Host)
+		}
+	}
 	c.unless(len(a.Ending) <= maxList, "it names %d certificates near their end", len(a.Ending))
 	for _, e := range a.Ending {
 		c.node(e.Name)

@@ -102,6 +102,12 @@ var kinds = []kind{
 	{"invitation/WORD", operators, examines[Invitation], "nobody joins with it", "pullet fleet invite NAME"},
 	{"revoking/NODE", operators, nil, "", ""},
 	{"revoked/WORD", keeper, examines[Revoked], "", ""},
+	{"datastore/wanted", keeper, examines[Wanted], "its members stay", "no action needed"},
+	{"datastore/host/NODE", itsNode, examines[Carrier], "it does not become a member", ""},
+	{"datastore/handed/NODE", keeper, examines[Handed], "it does not become a member", ""},
+	{"datastore/reach/NODE", keeper, examines[Reach], "", ""},
+	{"datastore/moving/NODE", operators, nil, "", ""},
+	{"datastore/steps", keeper, examines[MemberSteps], "", ""},
 	{"blob/DIGEST/CHUNK", nodes, nil, "", ""}, // its content is held against the digest
 	{
 		"extension/DIGEST",

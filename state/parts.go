@@ -35,6 +35,8 @@ type (
 	Bells part
 	// Identities are who may connect to the fleet's own datastore, with which certificate.
 	Identities part
+	// Datastores is the fleet's own datastore itself: which hosts carry it.
+	Datastores part
 	// Views are the fleet's record as people and templates see it.
 	Views part
 )
@@ -48,5 +50,6 @@ func (s *Store) divide() *Store {
 	s.Extensions = (*Extensions)(all)
 	s.Services, s.Commands, s.Switches = (*Services)(all), (*Commands)(all), (*Switches)(all)
 	s.Bells, s.Views, s.Identities = (*Bells)(all), (*Views)(all), (*Identities)(all)
+	s.Datastores = (*Datastores)(all)
 	return s
 }

@@ -56,6 +56,7 @@ type Store struct {
 	Switches   *Switches
 	Bells      *Bells
 	Identities *Identities
+	Datastores *Datastores
 	Views      *Views
 
 	Client    *clientv3.Client

@@ -28,11 +28,11 @@ func etcdCommand(a *app) *cobra.Command {
 				return errors.New("this host keeps no datastore: pullet fleet create makes one")
 			}
 			if snapshot != "" {
-				return datastore.Restore(c.Datastore, snapshot, time.Now())
+				return datastore.Restore(c.Datastore, c.Node.Name, snapshot, time.Now())
 			}
 			a.verbose = max(a.verbose, 1)
 			return datastore.Run(cmd.Context(), datastore.Options{
-				Config: c.Datastore, Fleet: c.Fleet, Log: a.logger(), Invited: c.Invited,
+				Config: c.Datastore, Fleet: c.Fleet, Node: c.Node.Name, Log: a.logger(), Invited: c.Invited,
 				Serving: func() { _, _ = daemon.SdNotify(true, daemon.SdNotifyReady) }, // without systemd nobody listens
 			})
 		},

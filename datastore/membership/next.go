@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 )
 
 // Kind is what a step does.
@@ -48,7 +47,7 @@ func Next(c Cluster) Step {
 		}
 	}
 	host, found := c.next(staying, leaving, learners)
-	if found && len(learners) < min(needed, MaxLearners) {
+	if found && len(learners) < min(needed, MaxLearners) && up(learners) == len(learners) { // one comes after the other
 		return Step{Add, host.Node, fmt.Sprintf("%d of %d members", len(staying)+len(learners), c.Count)}
 	}
 	if step := c.change(voters, leaving, staying, learners, needed); step.Kind != Wait || step.Why != "" {
@@ -68,8 +67,7 @@ func Next(c Cluster) Step {
 func (c Cluster) away(voters []Member) string {
 	for _, m := range voters {
 		if m.Down > 0 {
-			return fmt.Sprintf("no other member reaches %s for %s: after %s another host takes its place",
-				m.Node, m.Down.Round(time.Second), c.ReplaceAfter)
+			return fmt.Sprintf("no other member reaches %s: after %s another host takes its place", m.Node, c.ReplaceAfter)
 		}
 	}
 	return ""

@@ -1,0 +1,272 @@
+package datastore
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/state"
+)
+
+const memberOfParent = "PULLET_TEST_MEMBER"
+
+// asMember is what a test tells a process that is one of its members.
+type asMember struct {
+	Node   string
+	Config Config
+}
+
+// TestMemberForParent is a member in a process of its own, which other tests start and kill.
+func TestMemberForParent(t *testing.T) {
+	text := os.Getenv(memberOfParent)
+	if text == "" {
+		t.Skip("this is no child of another test")
+	}
+	var m asMember
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		t.Fatal(err)
+	}
+	log := logrus.New()
+	log.Out = os.Stderr
+	o := Options{
+		Config: m.Config, Fleet: fleetName, Node: m.Node, Log: logrus.NewEntry(log), every: 200 * time.Millisecond,
+		Invited: func(state.Invitation, *authority.Answer) error { return nil },
+	}
+	if err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cluster are hosts of a fleet, each of which can be a member of its datastore. The first one is db1.
+type cluster struct {
+	*fleet
+	hosts map[string]*carrier
+}
+
+// carrier is a host that may carry the datastore.
+type carrier struct {
+	Config
+	name    string
+	process *exec.Cmd
+	ended   chan struct{} // its process
+	log     string
+}
+
+// clustered makes a fleet whose datastore is on db1, with further hosts that pull.
+func clustered(t *testing.T, hosts ...string) *cluster {
+	t.Helper()
+	c := &cluster{made(t), map[string]*carrier{}}
+	c.hosts["db1"] = &carrier{Config: c.Config, name: "db1", log: filepath.Join(t.TempDir(), "log")}
+	c.start("db1")
+	c.until("the door is open", func() bool {
+		_, err := os.Stat(c.DoorSocket())
+		return err == nil
+	})
+	admin := c.store("admin")
+	for _, name := range hosts {
+		c.join(admin, name, authority.Node)
+		dir, err := os.MkdirTemp("", "ds")
+		c.must(err)
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		c.hosts[name] = &carrier{name: name, log: filepath.Join(t.TempDir(), "log"), Config: Config{
+			Dir:       filepath.Join(dir, "d"),
+			Addresses: Addresses{Client: freeAddress(t), Door: freeAddress(t), Peer: freeAddress(t)},
+		}}
+		c.pulls(name)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			for name, h := range c.hosts {
+				text, _ := os.ReadFile(h.log)
+				t.Logf("--- %s\n%s", name, text)
+			}
+		}
+	})
+	return c
+}
+
+// start starts the member of a host.
+func (c *cluster) start(name string) {
+	c.Helper()
+	h := c.hosts[name]
+	text, err := json.Marshal(asMember{name, h.Config})
+	c.must(err)
+	log, err := os.OpenFile(h.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	c.must(err)
+	_ = os.Remove(h.DoorSocket())
+	cmd := exec.Command(os.Args[0], "-test.run=^TestMemberForParent$")
+	cmd.Env = append(os.Environ(), memberOfParent+"="+string(text))
+	cmd.Stdout, cmd.Stderr = log, log
+	c.must(cmd.Start())
+	ended := make(chan struct{})
+	h.process, h.ended = cmd, ended
+	go func() {
+		_ = cmd.Wait()
+		_ = log.Close()
+		close(ended)
+	}()
+	c.Cleanup(func() { c.kill(name) })
+}
+
+// kill ends the member of a host with no chance to say so.
+func (c *cluster) kill(name string) {
+	if h := c.hosts[name]; h.process != nil {
+		_ = h.process.Process.Kill()
+		<-h.ended
+	}
+}
+
+func (c *cluster) signal(name string, s syscall.Signal) {
+	c.Helper()
+	c.must(c.hosts[name].process.Process.Signal(s))
+}
+
+// pulls does for a host what its pulls do until the test ends: it has a lease, offers to carry the datastore, and becomes
+// a member when it may.
+func (c *cluster) pulls(name string) {
+	store := c.store(name)
+	lease, err := store.Client.Grant(c.Context(), 60)
+	c.must(err)
+	alive := state.Put(store.Presences.AliveKey(name), state.Alive{}, clientv3.WithLease(lease.ID))
+	_, err = store.Client.Do(c.Context(), alive)
+	c.must(err)
+	h := c.hosts[name]
+	offer, err := h.Offer(h.Addresses)
+	c.must(err)
+	c.must(store.Datastores.Offer(c.Context(), name, offer))
+	ctx, cancel := context.WithCancel(c.Context())
+	done := make(chan struct{})
+	c.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	go func() {
+		defer close(done)
+		for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
+			all, err := c.members(ctx)
+			if err != nil {
+				continue
+			}
+			store.Client.SetEndpoints(all.endpoints...)
+			if handed, err := store.Datastores.HandedTo(ctx, name); err == nil && handed != nil && !h.Carries() {
+				if err := h.Accept(*handed, c.bundle); err != nil {
+					c.Errorf("%s: %v", name, err)
+					return
+				}
+				c.start(name)
+			}
+		}
+	}()
+}
+
+// listed are the members as one that answers sees them.
+type listed struct {
+	voters, learners, endpoints []string
+}
+
+// members asks whichever member answers.
+func (c *cluster) members(ctx context.Context) (listed, error) {
+	var out listed
+	err := os.ErrNotExist
+	for _, h := range c.hosts {
+		if out, err = c.membersAt(ctx, h); err == nil {
+			return out, nil
+		}
+	}
+	return out, err
+}
+
+func (c *cluster) membersAt(ctx context.Context, h *carrier) (out listed, err error) {
+	credentials, err := os.ReadFile(h.file(keeperFile))
+	if err != nil {
+		return out, err
+	}
+	client, err := c.connectTo(h.Endpoint(), credentials)
+	if err != nil {
+		return out, err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	got, err := client.MemberList(ctx)
+	if err != nil {
+		return out, err
+	}
+	for _, m := range got.Members {
+		if m.IsLearner {
+			out.learners = append(out.learners, m.Name)
+			continue
+		}
+		out.voters, out.endpoints = append(out.voters, m.Name), append(out.endpoints, m.ClientURLs...)
+	}
+	slices.Sort(out.voters)
+	slices.Sort(out.learners)
+	return out, nil
+}
+
+// wants tells a host what the repository wants.
+func (c *cluster) wants(at string, w state.Wanted) {
+	c.Helper()
+	c.must(Want(c.Context(), c.hosts[at].Config, w))
+}
+
+// wanted are a count of members, of these hosts.
+func wanted(seq, count int, hosts ...string) state.Wanted {
+	w := state.Wanted{Seq: seq, Count: count, ReplaceAfter: 12 * time.Second}
+	for _, h := range hosts {
+		w.Hosts = append(w.Hosts, state.Eligible{Node: h})
+	}
+	return w
+}
+
+// becomes waits until these are the voters, and nobody learns.
+func (c *cluster) becomes(voters string) {
+	c.Helper()
+	var last listed
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		got, err := c.members(c.Context())
+		if err == nil && strings.Join(got.voters, " ") == voters && len(got.learners) == 0 {
+			return
+		}
+		if last = got; time.Now().After(end) {
+			c.Fatalf("the members are %v, learners %v (%v), and never %s", last.voters, last.learners, err, voters)
+		}
+	}
+}
+
+// TestMembers: a datastore of one host becomes one of three. When a host dies, another one takes its place; when it comes
+// back it carries the datastore no more, and its record is put aside. What was written is there all the time.
+func TestMembers(t *testing.T) {
+	t.Parallel()
+	c := clustered(t, "db2", "db3", "db4")
+	admin := c.client("admin")
+	const key = "/pullet/" + fleetName + "/hold/kept"
+	_, err := admin.Put(t.Context(), key, "kept")
+	c.must(err)
+	c.wants("db1", wanted(1, 3, "db1", "db2", "db3", "db4"))
+	c.becomes("db1 db2 db3")
+	c.kill("db1")
+	c.becomes("db2 db3 db4")
+	c.start("db1")
+	<-c.hosts["db1"].ended
+	if c.hosts["db1"].Carries() {
+		t.Error("db1 still carries the datastore")
+	}
+	got, err := c.members(t.Context())
+	c.must(err)
+	admin.SetEndpoints(got.endpoints...)
+	if kept, err := admin.Get(t.Context(), key); err != nil || len(kept.Kvs) != 1 {
+		t.Error(kept, err)
+	}
+}

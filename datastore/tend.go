@@ -1,0 +1,248 @@
+package datastore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/datastore/membership"
+	"github.com/pullet/pullet/state"
+)
+
+const (
+	tendEvery  = 5 * time.Second
+	answerTime = 2 * time.Second // of a member that is asked how it is
+	reachTTL   = 30              // seconds: what a member said of the others counts no more when it is gone for so long
+)
+
+// tending watches the other members, and changes them where this one leads. One goroutine uses it.
+type tending struct {
+	*keeper
+	lease  clientv3.LeaseID
+	said   []string             // who this member does not reach, as it is on record
+	away   map[string]time.Time // since when nobody reaches a member, as far as this one knows
+	handed map[uint64]string    // by member: the cluster that its host was told of
+	noted  string               // the error that was logged last
+}
+
+// tend watches the members until ctx ends.
+func (k *keeper) tend(ctx context.Context) {
+	t := &tending{keeper: k, away: map[string]time.Time{}, handed: map[uint64]string{}}
+	every := time.NewTicker(cmp.Or(k.every, tendEvery))
+	defer every.Stop()
+	for {
+		t.log(ctx, t.look(ctx))
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// log logs an error where it is another one than before: what keeps members from changing may last.
+func (t *tending) log(ctx context.Context, err error) {
+	text := ""
+	if err != nil && ctx.Err() == nil {
+		text = err.Error()
+	}
+	if text != "" && text != t.noted {
+		t.Log.WithError(err).Warn("the members of the datastore: tried again in a moment")
+	}
+	t.noted = text
+}
+
+// look looks once at all members, says whom this one does not reach, and where it leads takes the next step.
+func (t *tending) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 4*tendEvery)
+	defer cancel()
+	member, store, err := t.serving()
+	if err != nil {
+		return err
+	}
+	listed, err := store.Client.MemberList(ctx)
+	if err != nil {
+		return err
+	}
+	all := statuses(ctx, store.Client, listed.Members)
+	if err := t.say(ctx, store, listed.Members, all); err != nil {
+		return err
+	}
+	if !member.leads() {
+		clear(t.away)
+		return nil
+	}
+	d, err := store.Datastores.All(ctx)
+	if err != nil || d.Wanted == nil {
+		return err
+	}
+	now := view{listed.Members, all, d, uint64(member.server.Server.MemberID())}
+	if err := t.hand(ctx, store, now); err != nil {
+		return err
+	}
+	return t.step(ctx, store, now)
+}
+
+// statuses asks all members that serve how they are.
+func statuses(ctx context.Context, c *clientv3.Client, members []*pb.Member) map[uint64]*clientv3.StatusResponse {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	type answer struct {
+		id uint64
+		*clientv3.StatusResponse
+	}
+	answers := make(chan answer)
+	for _, m := range members {
+		go func() {
+			if len(m.ClientURLs) == 0 {
+				answers <- answer{m.ID, nil}
+				return
+			}
+			s, err := c.Status(ctx, m.ClientURLs[0])
+			if err != nil {
+				s = nil
+			}
+			answers <- answer{m.ID, s}
+		}()
+	}
+	out := map[uint64]*clientv3.StatusResponse{}
+	for range members {
+		if a := <-answers; a.StatusResponse != nil {
+			out[a.id] = a.StatusResponse
+		}
+	}
+	return out
+}
+
+// say records whom this member does not reach, with its lease. A member alone says nothing.
+func (t *tending) say(
+	ctx context.Context, store *state.Store, members []*pb.Member, all map[uint64]*clientv3.StatusResponse,
+) error {
+	if len(members) == 1 {
+		return nil
+	}
+	away := []string{}
+	for _, m := range members {
+		if all[m.ID] == nil && m.Name != "" {
+			away = append(away, m.Name)
+		}
+	}
+	slices.Sort(away)
+	if t.lease != 0 {
+		_, err := store.Client.KeepAliveOnce(ctx, t.lease)
+		if err == nil && slices.Equal(away, t.said) {
+			return nil
+		}
+		if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			return err
+		}
+		if err != nil {
+			t.lease = 0
+		}
+	}
+	if t.lease == 0 {
+		granted, err := store.Client.Grant(ctx, reachTTL)
+		if err != nil {
+			return err
+		}
+		t.lease = granted.ID
+	}
+	t.said = away
+	return store.Datastores.Say(ctx, t.Node, state.Reach{Away: away}, t.lease)
+}
+
+// view is what a leader sees of the datastore.
+type view struct {
+	members []*pb.Member
+	answers map[uint64]*clientv3.StatusResponse
+	record  state.Datastore
+	self    uint64
+}
+
+// node is the host of a member; "" where nobody knows it.
+func (v view) node(m *pb.Member) string {
+	if m.Name != "" {
+		return m.Name
+	}
+	for _, node := range slices.Sorted(maps.Keys(v.record.Handed)) {
+		if v.record.Handed[node].Member == m.ID {
+			return node
+		}
+	}
+	return ""
+}
+
+// member is the member of a host.
+func (v view) member(node string) *pb.Member {
+	for _, m := range v.members {
+		if v.node(m) == node {
+			return m
+		}
+	}
+	return nil
+}
+
+// reached reports a member that one of the others reaches. Members that say nothing are no witnesses.
+func (v view) reached(m *pb.Member) bool {
+	if v.answers[m.ID] != nil || m.ID == v.self {
+		return true
+	}
+	for _, other := range v.members {
+		said, lives := v.record.Reach[other.Name]
+		if lives && other.ID != m.ID && other.ID != v.self && !slices.Contains(said.Away, m.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// caughtUp is how many entries a learner may lack.
+const caughtUp = 1000
+
+// cluster is the view as the decision takes it.
+func (t *tending) cluster(v view, now time.Time) membership.Cluster {
+	w := v.record.Wanted
+	c := membership.Cluster{Count: w.Count, ReplaceAfter: w.ReplaceAfter}
+	away := map[string]time.Time{}
+	for _, m := range v.members {
+		node := v.node(m)
+		one := membership.Member{Node: node, Learner: m.IsLearner, Leader: m.ID == v.self, Moving: v.record.Moving[node]}
+		if s, leads := v.answers[m.ID], v.answers[v.self]; s != nil && leads != nil {
+			one.CaughtUp = s.RaftAppliedIndex+caughtUp >= leads.RaftIndex
+		}
+		if m.Name == "" || !v.reached(m) {
+			since, known := t.away[node]
+			if !known {
+				since = now
+			}
+			away[node] = since
+			one.Down = max(now.Sub(since), time.Nanosecond)
+		}
+		c.Members = append(c.Members, one)
+	}
+	t.away = away
+	for _, h := range w.Hosts {
+		_, offers := v.record.Carriers[h.Node]
+		c.Hosts = append(c.Hosts, membership.Host{
+			Node: h.Node, Domain: h.Domain, Ready: offers && v.record.Alive[h.Node], Failed: failed(v.record.Steps, h.Node),
+		})
+	}
+	return c
+}
+
+// failed reports a host that did not come when it was taken last.
+func failed(steps state.MemberSteps, node string) bool {
+	for _, s := range slices.Backward(steps.Steps) {
+		if s.Node == node {
+			return s.Failed
+		}
+	}
+	return false
+}

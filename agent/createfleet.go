@@ -38,14 +38,7 @@ func (c Config) CreateFleet(
 		return made, err
 	}
 	// First: it tells a fleet that is being made from one with an etcd of its own.
-	text, err := yaml.Marshal(
-		map[string]any{"datastore": filled(map[string]any{"dir": d.Dir, "client": d.Client, "door": d.Door})},
-	)
-	if err != nil {
-		return made, err
-	}
-	j := &Joining{File: c.file}
-	if err := j.write(datastoreFile, append([]byte("# Written by pullet fleet create.\n"), text...)); err != nil {
+	if err := c.writeDatastore(d.Dir, d.Addresses, "pullet fleet create"); err != nil {
 		return made, err
 	}
 	for _, i := range []authority.Invitation{

@@ -41,6 +41,7 @@ type pull struct {
 	log   *logrus.Entry
 
 	registration *registration // joins the fleet
+	carrying     *carrying     // the host's part in the fleet's datastore
 	agreement    *agreement    // finds the version to work on
 	announcer    *announcer    // tells the fleet what the node offers
 	compiler     *compiler     // makes the version's program
@@ -71,6 +72,7 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	err = p.correctAnyhow(ctx, unlessForgotten(ctx, p, p.do(ctx)))
 	refreshed()
 	p.out.awaits(p.reporter.followed(p.out.Wait)) // judged when it is printed: the others went on meanwhile
+	p.carrying.tend(ctx, p.carrying.version != nil && p.local.upToDate(p.carrying.version))
 	p.account(ctx, err)
 	p.out.read(p.compiler.asked.sorted())
 	p.nameBad()
@@ -137,6 +139,7 @@ func (a *Agent) pull(ctx context.Context, o Options) *pull {
 		self: a.self, joined: member, local: own, compiler: p.compiler, announcer: p.announcer, reporter: p.reporter,
 		out: out, log: log, by: o.By, rewind: o.AcceptRewind,
 	}
+	p.carrying = &carrying{self: a.self, joined: member, host: a.host, out: out, log: log}
 	p.turns = &turns{
 		self: a.self, joined: member, local: own, registration: p.registration, reporter: p.reporter, places: &p.places,
 		run: out.Run, wait: o.Wait, loop: o.loop,
@@ -196,6 +199,7 @@ func (p *pull) do(ctx context.Context) error {
 	if err != nil {
 		return p.cannotCompile(ctx, version, err)
 	}
+	p.carrying.compiled(version, program.catalog)
 	if err := p.registration.relabel(ctx, program.catalog.Node.Labels); err != nil {
 		return err
 	}

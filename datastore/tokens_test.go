@@ -46,7 +46,6 @@ func TestTokens(t *testing.T) {
 	wantError(t, "of another fleet", err, "of another fleet")
 	_, err = f.asks(f.invited(s, "admin", authority.Node, later))
 	wantError(t, "the name of an operator", err, "admin is the name of operator already")
-	f.join(s, "datastore", authority.Node) // the server's credentials are root's of that host, who has the keeper's
 	f.join(s, "web1", authority.Node)
 }
 

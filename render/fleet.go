@@ -17,6 +17,7 @@ type Fleet struct {
 	Metadata *Metadata       `yaml:"metadata"` // names the file; it changes nothing
 	Rollout  Rollout         `yaml:"rollout"`  // how a new version spreads
 	Services ServiceSettings `yaml:"services"` // how services are shown to others than pullet
+	Config   Settings        `yaml:"config"`   // of the fleet itself
 }
 
 // ServiceSettings are how services are shown to others than pullet.
@@ -70,6 +71,7 @@ type inventoryNode struct {
 func (c *compiler) compileFleet() {
 	c.compileInventory()
 	c.compileRules()
+	c.compileConfig()
 }
 
 // compileInventory reads the inventory of all layers.
@@ -147,6 +149,7 @@ func (c *compiler) compileRules() {
 	c.files.decode(doc, &c.fleet) // an invalid value does not hide a role that no node has
 	c.checkRoles(doc)
 	c.checkServices(doc)
+	c.checkDataStore(doc)
 	if canary := c.fleet.Rollout.Canary; canary != nil {
 		yes := canary.Target.Matches(c.scope.in.Node.Name, c.scope.in.Node.Labels)
 		if listed, ok := c.inventory[c.scope.in.Node.Name]; ok {

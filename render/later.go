@@ -13,8 +13,8 @@ import (
 // Why words of the language of state repositories have no effect, or none yet.
 const (
 	noReactions = "pullet has no triggers and reactions yet"
-	noDataStore = "pullet does not run the fleet's etcd yet: each host names it under etcd.endpoints in its own " +
-		"/etc/pullet/pullet.yaml"
+	noDataStore = "which hosts carry the datastore stands in pullet.yaml, or in base/config.yaml: " +
+		"config: {dataStore: {type: etcd, count: 3}}"
 	encryptedVars = "secrets are variables in encrypted files, vars/NAME.yaml.age: pullet secrets --help"
 	ofTheHost     = "a repository cannot vouch for itself: each host says it below repositories in its own " +
 		"/etc/pullet/pullet.yaml"

@@ -65,6 +65,7 @@ func Kinds() []Kind {
 	macros.Fields = of(macroFile{}).Fields
 	return []Kind{
 		{"pullet", FleetFile, false, true, of(Fleet{})},
+		{"base-config", ConfigFile, false, true, of(configFile{})},
 		{"nodes", "nodes/**.yaml", false, true, of(inventoryFile{})},
 		{"base-vars", "base/vars.yaml", true, true, of(varsBase{})},
 		{"base-macros", "base/macros.yaml", true, true, of(macrosBase{})},

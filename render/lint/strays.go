@@ -23,7 +23,7 @@ var (
 		render.FleetFile,
 		render.SecretsFile,
 	}
-	baseNames = []string{"vars.yaml", "macros.yaml", "jobs.yaml", "services.yaml"}
+	baseNames = []string{"vars.yaml", "macros.yaml", "jobs.yaml", "services.yaml", "config.yaml"}
 )
 
 // strays are YAML files that nothing reads because of their name or place.

@@ -1,0 +1,214 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/datastore"
+	"github.com/pullet/pullet/durable"
+	"github.com/pullet/pullet/ownfile"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+)
+
+// carrying is this host's part in the fleet's datastore: it knows where the members are, tells a member on this host what
+// the repository wants, offers to become one where the repository names the host, and becomes one.
+type carrying struct {
+	*self
+	*joined
+	host func(version string) *apply.Host
+	out  *Outcome
+	log  *logrus.Entry
+
+	version *state.Version // that was compiled; nil: none
+	catalog *render.Catalog
+}
+
+// compiled notes the version of this pull.
+func (c *carrying) compiled(v *state.Version, cat *render.Catalog) { c.version, c.catalog = v, cat }
+
+// tend does this host's part. A pull does not fail for it: it is tried again at the next one.
+func (c *carrying) tend(ctx context.Context, runs bool) {
+	if c.presence == nil || !c.config.Etcd.Renew {
+		return
+	}
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
+	err := c.config.keepEndpoints(c.presence.Found.Authority.Endpoints)
+	if err == nil {
+		err = c.become(ctx)
+	}
+	if err == nil && runs && c.version != nil {
+		err = c.want(ctx)
+	}
+	if err != nil {
+		c.out.warn(fmt.Errorf("the fleet's datastore: %w", c.explained(err)))
+	}
+}
+
+func (c *carrying) explained(err error) error {
+	if c.store == nil {
+		return err
+	}
+	return c.store.Explain(err)
+}
+
+// want tells the member on this host what the version that runs here wants, or offers to become a member where that
+// names this host.
+func (c *carrying) want(ctx context.Context) error {
+	d := c.catalog.Fleet.Config.DataStore
+	if !d.Wanted() {
+		return nil
+	}
+	may := d.May(c.catalog.Inventory)
+	if c.config.Datastore.Carries() {
+		return datastore.Want(ctx, c.config.Datastore, wanted(c.version, d, may, c.catalog.Inventory))
+	}
+	if c.store == nil || !slices.Contains(may, c.config.Node.Name) {
+		return nil
+	}
+	at, err := c.config.candidate(c.presence.Found.Authority)
+	if err != nil {
+		return err
+	}
+	offer, err := c.config.Datastore.Offer(at)
+	if err != nil {
+		return err
+	}
+	return c.store.Datastores.Offer(ctx, c.config.Node.Name, offer)
+}
+
+// wanted is what a version wants of the datastore.
+func wanted(v *state.Version, d render.DataStore, may []string, hosts render.Inventory) state.Wanted {
+	w := state.Wanted{Seq: v.Seq, Count: d.Count, ReplaceAfter: d.Patience()}
+	for _, name := range may[:min(len(may), state.MostEligible)] {
+		one := state.Eligible{Node: name}
+		if d.Spread != "" {
+			one.Domain = hosts[name].Labels[d.Spread]
+		}
+		w.Hosts = append(w.Hosts, one)
+	}
+	return w
+}
+
+// become has this host carry the datastore, where it got what it takes.
+func (c *carrying) become(ctx context.Context) error {
+	h := c.presence.Found.Handed
+	if h == nil || c.config.Datastore.Carries() {
+		return nil
+	}
+	believed, err := os.ReadFile(c.config.Etcd.TLS.CA)
+	if err != nil {
+		return err
+	}
+	at, err := c.config.candidate(c.presence.Found.Authority)
+	if err != nil {
+		return err
+	}
+	if err := c.config.writeDatastore(c.config.Datastore.Dir, at, "pullet"); err != nil {
+		return err
+	}
+	if err := c.config.Datastore.Accept(*h, believed); err != nil {
+		return err
+	}
+	c.log.Info("this host carries the fleet's datastore from now on")
+	start := []string{"systemctl", "enable", "--now", "--no-block", "pullet-etcd.service"}
+	if _, err := c.host("").Run(ctx, apply.Command{Args: start}); err != nil {
+		return fmt.Errorf("this host is to carry it, and pullet-etcd.service does not start: %w; start it, or: pullet etcd", err)
+	}
+	return nil
+}
+
+// candidate is where a datastore on this host would be reached.
+func (c Config) candidate(fleet state.Authority) (datastore.Addresses, error) {
+	if c.Datastore.Candidate.Client != "" {
+		return c.Datastore.Candidate, nil
+	}
+	if c.Datastore.Set() {
+		return c.Datastore.Addresses, nil
+	}
+	host, err := addressTo(c.Etcd.Endpoints)
+	at := datastore.At(host)
+	if fleet.Door == "" {
+		at.Door = ""
+	}
+	return at, err
+}
+
+// addressTo is the address of this host that others see, of those that have these endpoints.
+func addressTo(endpoints []string) (string, error) {
+	var failed error
+	for _, at := range endpoints {
+		u, err := url.Parse(at)
+		if err != nil {
+			return "", err
+		}
+		conn, err := net.Dial("udp", u.Host) // sends nothing: it asks for the route
+		if err != nil {
+			failed = err
+			continue
+		}
+		host, _, err := net.SplitHostPort(conn.LocalAddr().String())
+		return host, errors.Join(err, conn.Close())
+	}
+	return "", fmt.Errorf("the address of this host is not known: %w; say datastore.candidate.client",
+		cmp.Or(failed, errors.New("no endpoint is known")))
+}
+
+// writeDatastore writes where the datastore on this host is.
+func (c Config) writeDatastore(dir string, at datastore.Addresses, by string) error {
+	text, err := yaml.Marshal(map[string]any{"datastore": filled(map[string]any{
+		"dir": dir, "client": at.Client, "door": at.Door, "peer": at.Peer,
+	})})
+	if err != nil {
+		return err
+	}
+	j := &Joining{File: c.file}
+	return j.write(datastoreFile, append([]byte("# Written by "+by+".\n"), text...))
+}
+
+// endpointsFile has the members of the datastore as this host knew them last, beside the authority that it believes.
+const endpointsFile = "endpoints"
+
+// endpoints are where the fleet's record is reached: at the members that this host knew last, and at those that its
+// configuration names.
+func (c Config) endpoints() []string {
+	out := slices.Clone([]string(c.Etcd.Endpoints))
+	if !c.Etcd.Renew || len(out) == 0 {
+		return out
+	}
+	text, err := ownfile.Read(c.endpointsPath())
+	if err != nil { // there is none yet, or it is made anew
+		return out
+	}
+	for _, at := range strings.Fields(string(text)) {
+		if u, err := url.Parse(at); err == nil && u.Scheme == "https" && !slices.Contains(out, at) {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+func (c Config) endpointsPath() string { return filepath.Join(filepath.Dir(c.Etcd.TLS.CA), endpointsFile) }
+
+// keepEndpoints remembers where the members are, for the time when those that the configuration names are gone.
+func (c Config) keepEndpoints(now []string) error {
+	text := strings.Join(now, "\n") + "\n"
+	have, err := ownfile.Read(c.endpointsPath())
+	if len(now) == 0 || err == nil && string(have) == text {
+		return nil
+	}
+	return durable.Replace(c.endpointsPath(), []byte(text))
+}

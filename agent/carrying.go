@@ -124,9 +124,19 @@ func (c *carrying) become(ctx context.Context) error {
 		return err
 	}
 	c.log.Info("this host carries the fleet's datastore from now on")
-	start := []string{"systemctl", "enable", "--now", "--no-block", "pullet-etcd.service"}
-	if _, err := c.host("").Run(ctx, apply.Command{Args: start}); err != nil {
-		return fmt.Errorf("this host is to carry it, and pullet-etcd.service does not start: %w; start it, or: pullet etcd", err)
+	return c.start(ctx)
+}
+
+// start starts the unit of the datastore. Of a host that is a directory on another one, people start it.
+func (c *carrying) start(ctx context.Context) error {
+	err := errors.New("its root is a directory")
+	if c.config.Root == "" || c.config.Root == "/" {
+		_, err = c.host("").Run(ctx, apply.Command{
+			Args: []string{"systemctl", "enable", "--now", "--no-block", "pullet-etcd.service"},
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("this host is to carry it, and pullet-etcd.service is not started: %w; start it, or run pullet etcd", err)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func (f *founder) serves() {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- datastore.Run(ctx, datastore.Options{
-			Config: f.Datastore, Fleet: f.Fleet, Log: f.entry(), Invited: f.Invited,
+			Config: f.Datastore, Fleet: f.Fleet, Node: f.Node.Name, Log: f.entry(), Invited: f.Invited,
 		})
 	}()
 	f.t.Cleanup(func() {

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pullet/pullet/datastore"
+	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/state"
+)
+
+func datastoreStatusCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "status", Args: noArgs,
+		Short: "Show which hosts carry the datastore, how they are, and what is done next",
+		Long: "Status asks each member of the fleet's datastore how it is. Below it says what the repository wants, what\n" +
+			"the leading member waits for before it changes the members, and what it did last.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
+				return datastoreCmd{a}.status(ctx, store)
+			})
+		},
+	}
+}
+
+// datastoreStatus is what the command shows.
+type datastoreStatus struct {
+	Members []datastore.Member `json:"members"`
+	Bears   string             `json:"bears"`
+	Wanted  *state.Wanted      `json:"wanted,omitempty"` // nothing: the repository says nothing
+	Waits   string             `json:"waits,omitempty"`  // for what the next change waits
+	Steps   []state.MemberStep `json:"steps,omitempty"`  // the last ones, the newest last
+}
+
+// shownSteps is how many of the last steps are printed.
+const shownSteps = 5
+
+func (a datastoreCmd) status(ctx context.Context, store *state.Store) error {
+	members, err := datastore.Members(ctx, store)
+	if err != nil {
+		return err
+	}
+	d, err := store.Datastores.All(ctx)
+	if err != nil {
+		return err
+	}
+	out := datastoreStatus{members, datastore.Bears(members), d.Wanted, d.Steps.Waits, d.Steps.Steps}
+	if done, err := a.structured(out); done || err != nil {
+		return err
+	}
+	fmt.Fprintln(a.out, out.Bears)
+	t := columns(a.out)
+	fmt.Fprintln(t, "NODE\tROLE\tSTATE\tSIZE\tLACKS\tENDPOINT")
+	for _, m := range members {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n",
+			cmp.Or(safetext.Line(m.Node, 64), "-"), m.Role, memberState(m), bytesText(m.Size), m.Lag, orDash(m.Endpoint))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	a.printWanted(out)
+	return nil
+}
+
+// memberState says in a word or two how a member is.
+func memberState(m datastore.Member) string {
+	switch {
+	case !m.Answers && m.Node == "":
+		return "comes"
+	case !m.Answers:
+		return "away"
+	case len(m.Errors) > 0:
+		return safetext.Line(m.Errors[0], 60)
+	}
+	return "ok"
+}
+
+func (a datastoreCmd) printWanted(s datastoreStatus) {
+	if s.Wanted == nil {
+		fmt.Fprintln(a.out, "wanted: the repository says nothing (config: {dataStore: {type: etcd, count: 3}} in pullet.yaml)")
+		return
+	}
+	var may []string
+	for _, h := range s.Wanted.Hosts {
+		may = append(may, h.Node)
+	}
+	fmt.Fprintf(a.out, "wanted: %d of %s; one that is away for %s is replaced\n",
+		s.Wanted.Count, safetext.Some(may, 6), s.Wanted.ReplaceAfter)
+	if s.Waits != "" {
+		fmt.Fprintln(a.out, "waits: "+s.Waits)
+	}
+	printSteps(a.out, s.Steps[max(0, len(s.Steps)-shownSteps):])
+}
+
+func printSteps(out io.Writer, steps []state.MemberStep) {
+	for _, s := range steps {
+		fmt.Fprintf(out, "%s  %s %s: %s (by %s)\n", s.At.Local().Format(time.DateTime), s.Kind, s.Node, s.Why, s.By)
+	}
+}

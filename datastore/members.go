@@ -1,0 +1,88 @@
+package datastore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/state"
+)
+
+// Member is a host that carries the datastore, as its own answer tells.
+type Member struct {
+	Node     string   `json:"node"` // "": the host did not come yet
+	Role     string   `json:"role"` // leader, member or learner: that one gets the record and does not count yet
+	Endpoint string   `json:"endpoint,omitempty"`
+	Answers  bool     `json:"answers"`
+	Size     int64    `json:"size,omitempty"`  // of its file, in bytes
+	InUse    int64    `json:"inUse,omitempty"` // of that, in bytes
+	Lag      uint64   `json:"lag"`             // how many changes it lacks
+	Errors   []string `json:"errors,omitempty"`
+}
+
+// Members asks all members how they are. Everybody with a certificate may.
+func Members(ctx context.Context, store *state.Store) ([]Member, error) {
+	listed, err := store.Client.MemberList(ctx)
+	if err != nil {
+		return nil, err
+	}
+	answers := statuses(ctx, store.Client, listed.Members)
+	var newest uint64
+	for _, s := range answers {
+		newest = max(newest, s.RaftIndex)
+	}
+	var out []Member
+	for _, m := range listed.Members {
+		out = append(out, memberOf(m, answers[m.ID], newest))
+	}
+	slices.SortFunc(out, func(a, b Member) int { return cmp.Compare(a.Node, b.Node) })
+	return out, nil
+}
+
+func memberOf(m *pb.Member, s *clientv3.StatusResponse, newest uint64) Member {
+	out := Member{Node: m.Name, Role: "member"}
+	if m.IsLearner {
+		out.Role = "learner"
+	}
+	if len(m.ClientURLs) > 0 {
+		out.Endpoint = m.ClientURLs[0]
+	}
+	if s == nil {
+		return out
+	}
+	if s.Leader == m.ID {
+		out.Role = "leader"
+	}
+	out.Answers, out.Size, out.InUse, out.Errors = true, s.DbSize, s.DbSizeInUse, s.Errors
+	out.Lag = newest - min(newest, s.RaftAppliedIndex)
+	return out
+}
+
+// Bears says in a sentence how many of the members answer, and how many more may fail.
+func Bears(members []Member) string {
+	voters, answer := 0, 0
+	for _, m := range members {
+		if m.Role != "learner" {
+			voters++
+			if m.Answers {
+				answer++
+			}
+		}
+	}
+	more := answer - (voters/2 + 1)
+	what := fmt.Sprintf("%d of %d members answer", answer, voters)
+	switch {
+	case voters == 1:
+		return "1 member: the fleet stands still while it is away"
+	case more < 0:
+		return what + ": too few, nothing is written"
+	case more == 0:
+		return what + ": none more may fail"
+	}
+	return what + ": " + strings.Replace(fmt.Sprintf("%d more may fail", more), "1 more may", "one more may", 1)
+}

@@ -16,6 +16,8 @@ type Config struct {
 	Dir    string `yaml:"dir"`    // of all that it keeps, for root only; default /var/lib/pullet-datastore
 	Client string `yaml:"client"` // HOST:PORT at which hosts reach it; it listens at that port of all addresses
 	Door   string `yaml:"door"`   // HOST:PORT at which hosts with an invitation join; nothing: over ssh alone
+
+	Backup Backups `yaml:"backup"` // of the fleet's record
 }
 
 // DefaultDir is where a datastore is when nothing else is said.
@@ -31,6 +33,9 @@ func (c Config) Check() error {
 			return errors.New("datastore.door is set and datastore.client is not: it says where hosts reach the datastore")
 		}
 		return nil
+	}
+	if err := c.Backup.check(); err != nil {
+		return fmt.Errorf("datastore.backup.%w", err)
 	}
 	for what, at := range map[string]string{"client": c.Client, "door": c.Door} {
 		if at == "" {
@@ -92,7 +97,7 @@ func (c Config) found() error {
 	if _, err := os.Stat(c.file(memberDir)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return fmt.Errorf("the fleet's record is gone: there is no %s; restore a snapshot (docs/fleet.md)", c.file(memberDir))
+	return fmt.Errorf("the fleet's record is gone: there is no %s; restore a backup (docs/fleet.md)", c.file(memberDir))
 }
 
 // DoorSocket is where root of this host reaches the door.

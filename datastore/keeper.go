@@ -69,6 +69,9 @@ func Run(ctx context.Context, o Options) (err error) {
 			err = errors.Join(err, k.close())
 		}
 	}()
+	if err := k.recordRevoked(ctx, time.Now()); err != nil {
+		return err
+	}
 	if _, err := k.round(ctx); err != nil {
 		return err
 	}
@@ -77,6 +80,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer closed()
+	defer k.startBackups(ctx)()
 	o.Log.WithField("endpoint", o.Endpoint()).Info("the datastore serves")
 	if o.Serving != nil {
 		o.Serving()

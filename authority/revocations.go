@@ -31,7 +31,7 @@ func (a *Authority) Revocations(serials []string, now time.Time) ([]byte, error)
 func Revoked(list []byte) (serials []string, err error) {
 	parsed, err := x509.ParseRevocationList(list)
 	if err != nil {
-		return nil, fmt.Errorf("read the list of certificates that count no more: %w", err)
+		return nil, fmt.Errorf("it is no list of certificates that count no more: %w", err)
 	}
 	for _, one := range parsed.RevokedCertificateEntries {
 		serials = append(serials, one.SerialNumber.Text(16))

@@ -125,11 +125,7 @@ func (p *packing) pack(to io.Writer) error {
 }
 
 func (p *packing) packInto(to io.Writer, key []byte) error {
-	what, err := json.Marshal(p.contents)
-	if err != nil {
-		return err
-	}
-	signed, err := authority.Sign(p.keeper, backupPurpose, what)
+	what, signed, err := p.sign()
 	if err != nil {
 		return err
 	}
@@ -154,6 +150,22 @@ func (p *packing) packInto(to io.Writer, key []byte) error {
 	}
 	entry(recordEntry, p.Bytes, record)
 	return errors.Join(err, w.Close())
+}
+
+// sign is what the backup holds, and the keeper's signature. A restore holds it against the keeper's certificate: where
+// the clock of this host is wrong, that is not valid at the time of the backup.
+func (p *packing) sign() (what, signed []byte, err error) {
+	if what, err = json.Marshal(p.contents); err != nil {
+		return nil, nil, err
+	}
+	if signed, err = authority.Sign(p.keeper, backupPurpose, what); err != nil {
+		return nil, nil, err
+	}
+	believed, err := os.ReadFile(p.file(bundleFile))
+	if err == nil {
+		_, err = authority.Verify(believed, backupPurpose, what, signed, p.Made)
+	}
+	return what, signed, err
 }
 
 // counter counts what is written.

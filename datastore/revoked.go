@@ -12,25 +12,36 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// completeList writes the list of certificates that count no more, where there is none.
+// completeList writes the list of certificates that count no more, where there is none. Etcd lets nobody in with one that
+// it cannot read.
 func (k *keys) completeList(now time.Time) error {
-	if _, err := os.Stat(k.file(crlFile)); !errors.Is(err, fs.ErrNotExist) {
-		return err
+	_, err := k.listed()
+	if errors.Is(err, fs.ErrNotExist) {
+		return k.revoke([]string{}, now)
 	}
-	return k.revoke([]string{}, now)
+	return err
+}
+
+// listed are the numbers of the certificates in the list.
+func (k *keys) listed() ([]string, error) {
+	list, err := os.ReadFile(k.file(crlFile))
+	if err != nil {
+		return nil, err
+	}
+	numbers, err := authority.Revoked(list)
+	if err != nil {
+		return nil, fmt.Errorf("%s is damaged: %w; move it away: the record says who was revoked, but for what happened "+
+			"since a backup that was restored", k.file(crlFile), err)
+	}
+	return numbers, nil
 }
 
 // recordRevoked records the certificates of the list that the record does not know: a backup was restored beside the
 // list, and who was revoked since the backup stays out.
 func (k *keeper) recordRevoked(ctx context.Context, now time.Time) error {
-	list, err := os.ReadFile(k.file(crlFile))
+	numbers, err := k.keys.listed()
 	if err != nil {
 		return err
-	}
-	numbers, err := authority.Revoked(list)
-	if err != nil {
-		return fmt.Errorf("%s: %w; move it away: who was revoked since the last backup counts again then",
-			k.file(crlFile), err)
 	}
 	c, err := k.store.Identities.All(ctx)
 	if err != nil {

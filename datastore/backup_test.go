@@ -211,8 +211,8 @@ func TestRestoreRefuses(t *testing.T) {
 	wantError(t, "there is a record", err, "there is a record in "+f.file(memberDir)+": stop pullet-etcd and move it away first")
 }
 
-// TestRestoreAuthority: a host without the key of the authority takes it from an encrypted backup, if it is the one that
-// the host believes; anybody can make a backup with another one.
+// TestRestoreAuthority: a host without the key of the authority takes it from an encrypted backup, if it is the one
+// that the host believes; anybody can make a backup with another one.
 func TestRestoreAuthority(t *testing.T) {
 	t.Parallel()
 	f, forger := made(t), made(t)

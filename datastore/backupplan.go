@@ -39,8 +39,8 @@ func backupName(fleet string, sealed bool, now time.Time) string {
 }
 
 // surplus are the files of a directory that are too many: the backups beyond the newest ones, and what a kill left of
-// one that was being written. Fresh was written just now and stays, also where a clock went back. Files with other names
-// are not pullet's.
+// one that was being written. Fresh was written just now and stays, also where a clock went back. Files with other
+// names are not pullet's.
 func surplus(names []string, fleet, fresh string, keep int, now time.Time) (remove []string) {
 	form := regexp.MustCompile(`^(\.?)` + regexp.QuoteMeta(fleet) + `-(\d{8}T\d{6}Z)\.tar(?:\.age)?(\d*)$`)
 	kept := []string{fresh}

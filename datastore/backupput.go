@@ -11,7 +11,8 @@ import (
 	"github.com/pullet/pullet/upload"
 )
 
-// put puts the backup below a URL. The server is told how long it is, so one that is cut off is not kept as a whole one.
+// put puts the backup below a URL. The server is told how long it is, so one that is cut off is not kept as a whole
+// one.
 func (p *packing) put(ctx context.Context, to string) error {
 	f, err := os.OpenFile(p.file(packedFile), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {

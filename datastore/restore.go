@@ -36,9 +36,9 @@ const (
 	restoringDir  = "member.restore" // the record that is made from it
 )
 
-// Restore makes the fleet's record from a backup, where there is none. It is another cluster to etcd, so that every host
-// sees that the record went back in time. The record is in its place when it is whole, and not before; who is killed
-// does it again.
+// Restore makes the fleet's record from a backup, where there is none. It is another cluster to etcd, so that every
+// host sees that the record went back in time. The record is in its place when it is whole, and not before; who is
+// killed does it again.
 func (r Restoring) Restore(now time.Time) (done Restored, err error) {
 	to := r.file(memberDir)
 	if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {

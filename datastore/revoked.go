@@ -12,8 +12,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// completeList writes the list of certificates that count no more, where there is none. Etcd lets nobody in with one that
-// it cannot read.
+// completeList writes the list of certificates that count no more, where there is none. Etcd lets nobody in with one
+// that it cannot read.
 func (k *keys) completeList(now time.Time) error {
 	_, err := k.listed()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -60,8 +60,8 @@ func (k *keeper) recordRevoked(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// holder is who has a certificate. The record may not know one that was issued since it was made: it ends after the life
-// of a certificate at the latest.
+// holder is who has a certificate. The record may not know one that was issued since it was made: it ends after the
+// life of a certificate at the latest.
 func holder(all map[string]state.Identity, number string, now time.Time) (string, state.Serial) {
 	for name, i := range all {
 		for _, one := range i.Serials {

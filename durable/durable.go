@@ -71,8 +71,8 @@ func Replace(path string, data []byte) error {
 	return nil
 }
 
-// Write replaces a file as a whole with what write writes, of any length, and makes its name durable. Only root can read
-// it, or who runs pullet. Until it is whole it has a name of its own beside it, .NAME with digits behind.
+// Write replaces a file as a whole with what write writes, of any length, and makes its name durable. Only root can
+// read it, or who runs pullet. Until it is whole it has a name of its own beside it, .NAME with digits behind.
 func Write(path string, write func(io.Writer) error) error {
 	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(0o600))
 	if err != nil {

@@ -33,7 +33,8 @@ func (a datastoreCmd) restore(c agent.Config, o restoring) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "the record of the fleet %s is that of %s again\n", c.Fleet, done.Made.Local().Format(time.DateTime))
+	at := done.Made.Local().Format(time.DateTime)
+	fmt.Fprintf(a.out, "the record of the fleet %s is that of %s again\n", c.Fleet, at)
 	if done.Authority {
 		fmt.Fprintf(a.out, "its authority came with it: %s\n", done.Fingerprint)
 	}

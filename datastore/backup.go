@@ -113,8 +113,9 @@ func (k *keeper) startBackups(ctx context.Context) (stop func()) {
 	go func() {
 		defer close(ended)
 		for k.Backup.Every != 0 && ctx.Err() == nil {
+			wait := k.backUpIfDue(ctx)
 			select {
-			case <-time.After(k.backupDue(ctx)):
+			case <-time.After(wait):
 			case <-ctx.Done():
 			}
 		}
@@ -125,8 +126,8 @@ func (k *keeper) startBackups(ctx context.Context) (stop func()) {
 	}
 }
 
-// backupDue makes a backup if one is due. It returns when to look again.
-func (k *keeper) backupDue(ctx context.Context) time.Duration {
+// backUpIfDue makes a backup if one is due. It returns how long to wait until it looks again.
+func (k *keeper) backUpIfDue(ctx context.Context) time.Duration {
 	past, err := PastBackups(k.Config)
 	if err != nil { // the next one that succeeds writes it anew
 		k.Log.WithError(err).Warn("it is not known when the last backup was made")

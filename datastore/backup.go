@@ -24,7 +24,8 @@ const (
 )
 
 // Backup makes a backup of the fleet's record: to a directory, which it makes where there is none, or to an https URL.
-// The datastore of this host has to serve.
+// The datastore of this host has to serve. From the configured directory it removes the backups that are too many. An
+// error beside a backup that has a name is about what comes after it.
 func Backup(ctx context.Context, c Config, fleet, to string, now time.Time) (Made, error) {
 	toURL, err := place(to)
 	if err != nil {
@@ -43,8 +44,7 @@ func Backup(ctx context.Context, c Config, fleet, to string, now time.Time) (Mad
 	} else if err == nil {
 		err = p.place(to)
 	}
-	err = errors.Join(err, p.remove())
-	if err != nil {
+	if err = errors.Join(err, p.remove()); err != nil {
 		return Made{}, fmt.Errorf("backup to %s: %w", shown(to), err)
 	}
 	made := Made{
@@ -54,7 +54,11 @@ func Backup(ctx context.Context, c Config, fleet, to string, now time.Time) (Mad
 	if to != c.Backup.To {
 		return made, nil
 	}
-	return made, durable.WriteJSON(c.file(pastFile), Past{To: made.To, Last: made})
+	err = durable.WriteJSON(c.file(pastFile), Past{To: made.To, Last: made})
+	if !toURL {
+		err = errors.Join(err, p.tidy(to))
+	}
+	return made, err
 }
 
 // packing is a snapshot on its way into a backup.
@@ -69,7 +73,7 @@ type packing struct {
 
 func (p *packing) name() string { return backupName(p.Fleet, len(p.to) > 0, p.Made) }
 
-// place puts the backup into a directory, and removes what is too much there.
+// place puts the backup into a directory.
 func (p *packing) place(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -77,13 +81,7 @@ func (p *packing) place(dir string) error {
 	if err := ownfile.Check(dir); err != nil {
 		return err
 	}
-	if err := durable.Write(filepath.Join(dir, p.name()), p.pack); err != nil {
-		return err
-	}
-	if dir != p.Backup.To {
-		return nil
-	}
-	return p.tidy(dir)
+	return durable.Write(filepath.Join(dir, p.name()), p.pack)
 }
 
 // tidy removes the backups of this fleet from a directory that are too many.
@@ -98,7 +96,10 @@ func (p *packing) tidy(dir string) error {
 	for _, name := range surplus(names, p.Fleet, p.name(), cmp.Or(p.Backup.Keep, defaultKeep), p.Made) {
 		err = errors.Join(err, os.Remove(filepath.Join(dir, name)))
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("what is too much in %s stays: %w", dir, err)
+	}
+	return nil
 }
 
 // remove removes what was needed on the way.
@@ -139,10 +140,13 @@ func (k *keeper) backUpIfDue(ctx context.Context) time.Duration {
 	if ctx.Err() != nil {
 		return 0
 	}
+	if made.Name != "" {
+		past.Last = made
+	}
 	if err != nil {
 		past.To, past.Failed = shown(k.Backup.To), Failed{past.Failed.Times + 1, time.Now().UTC(), err.Error()}
 		err = errors.Join(err, durable.WriteJSON(k.file(pastFile), past))
-		k.Log.WithError(err).Error("the record is not backed up; it is tried again")
+		k.Log.WithError(err).WithField("name", made.Name).Error("a backup of the record failed; it is tried again")
 	} else {
 		k.Log.WithField("to", made.To).WithField("name", made.Name).Info("the record is backed up")
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -335,6 +336,30 @@ func TestScheduledBackups(t *testing.T) {
 	f.must(os.RemoveAll(dir))
 	f.serve()
 	f.until("it is made though nobody knows when the last one was", func() bool { return len(names()) > 0 })
+}
+
+// TestBackupStays: a backup that was made counts, also where an older one cannot be removed.
+func TestBackupStays(t *testing.T) {
+	t.Parallel()
+	f := created(t)
+	f.Backup = Backups{To: filepath.Join(t.TempDir(), "backups"), Keep: 1}
+	older := filepath.Join(f.Backup.To, "prod-20200101T000000Z.tar")
+	f.must(os.MkdirAll(f.Backup.To, 0o700))
+	f.must(os.WriteFile(older, nil, 0o600))
+	if out, err := exec.Command("chattr", "+i", older).CombinedOutput(); err != nil {
+		t.Skip("no file can be kept from root here: ", string(out))
+	}
+	t.Cleanup(func() { _ = exec.Command("chattr", "-i", older).Run() })
+	k := &keeper{Options: f.Options}
+	k.Backup.Every = shortest * 3600
+	k.backUpIfDue(t.Context())
+	past, err := PastBackups(k.Config)
+	if err != nil || past.Last.Name == "" || !strings.Contains(past.Failed.Why, "what is too much in "+f.Backup.To+" stays: ") {
+		t.Errorf("%+v, %v", past, err)
+	}
+	if wait := past.untilDue(k.Backup.Every.Std(), time.Now()); wait < 50*time.Minute {
+		t.Error("it is made again in ", wait)
+	}
 }
 
 // TestBackupAfterRotation: backups from before a rotation count no more: the next one is due at once.

@@ -11,12 +11,12 @@ import (
 func TestSetHeaders(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "headers")
 	for text, want := range map[string]string{
-		"":                                 "",
+		"":                                   "",
 		"# a comment\n\nX-Token:  s3cret \n": "",
-		"X-Token: a\nX-Token: s3cret":      "",
-		"X-Token: s3cret\ns3cret":          file + ":2 is no header: write it as Name: value",
-		"X Token: s3cret":                  file + ":1 is no header: write it as Name: value",
-		": s3cret":                         file + ":1 is no header: write it as Name: value",
+		"X-Token: a\nX-Token: s3cret":        "",
+		"X-Token: s3cret\ns3cret":            file + ":2 is no header: write it as Name: value",
+		"X Token: s3cret":                    file + ":1 is no header: write it as Name: value",
+		": s3cret":                           file + ":1 is no header: write it as Name: value",
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -1,16 +1,11 @@
 package agent
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,6 +13,7 @@ import (
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/gitremote"
 	"github.com/pullet/pullet/state"
+	"github.com/pullet/pullet/upload"
 )
 
 var logWord = regexp.MustCompile(`\{[^{}]*\}`)
@@ -85,9 +81,9 @@ func (r *reports) sendAll(ctx context.Context) error {
 	l := r.config.Agent.Logs
 	ctx, cancel := context.WithTimeout(ctx, l.Timeout.Std())
 	defer cancel()
-	client, err := l.client()
+	client, err := upload.Client(l.CA)
 	if err != nil {
-		return err
+		return fmt.Errorf("agent.logs.ca: %w", err)
 	}
 	defer client.CloseIdleConnections()
 	if r.unkept != nil {
@@ -155,49 +151,11 @@ func (r *reports) send(ctx context.Context, client *http.Client, report *apply.R
 	return nil
 }
 
-// client does what is asked and nothing else: a redirect would hand the headers on to another server.
-func (l Logs) client() (*http.Client, error) {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	if l.CA != "" {
-		pem, err := os.ReadFile(l.CA)
-		if err != nil {
-			return nil, fmt.Errorf("agent.logs.ca: %w", err)
-		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("agent.logs.ca: %s holds no certificate", l.CA)
-		}
-		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
-	}
-	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &http.Client{Transport: transport, CheckRedirect: stay}, nil
-}
-
 // login adds the headers and the token, as the files have them now. An error names the file and the line, never what is
 // in it.
 func (l Logs) login(header http.Header) error {
 	if l.HeadersFile != "" {
-		text, err := gitremote.ReadSecret(l.HeadersFile)
-		if err != nil {
-			return fmt.Errorf("agent.logs.headersFile: %w", err)
-		}
-		lines := bufio.NewScanner(bytes.NewReader(text))
-		for n := 1; lines.Scan(); n++ {
-			line := strings.TrimSpace(lines.Text())
-			if line == "" || strings.HasPrefix(line, "#") {
-				continue
-			}
-			name, value, ok := strings.Cut(line, ":")
-			if !ok || !headerName.MatchString(name) {
-				return fmt.Errorf(
-					"agent.logs.headersFile: %s:%d is no header: write it as Name: value",
-					l.HeadersFile,
-					n,
-				)
-			}
-			header.Set(name, strings.TrimSpace(value))
-		}
-		if err := lines.Err(); err != nil {
+		if err := upload.SetHeaders(header, l.HeadersFile); err != nil {
 			return fmt.Errorf("agent.logs.headersFile: %w", err)
 		}
 	}
@@ -210,5 +168,3 @@ func (l Logs) login(header http.Header) error {
 	}
 	return nil
 }
-
-var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")

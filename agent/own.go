@@ -46,6 +46,8 @@ func (c *Config) ownFiles() []ownFile {
 		{"etcd.operator.cert", &c.Etcd.Operator.Cert, public},
 		{"etcd.operator.key", &c.Etcd.Operator.Key, warned},
 		{"datastore.dir", &c.Datastore.Dir, public},
+		{"datastore.backup.headersFile", &c.Datastore.Backup.HeadersFile, refused},
+		{"datastore.backup.ca", &c.Datastore.Backup.CA, public},
 		{"etcd.passwordFile", &c.Etcd.PasswordFile, warned},
 		{"agent.logs.ca", &c.Agent.Logs.CA, public},
 		{"agent.logs.headersFile", &c.Agent.Logs.HeadersFile, refused},

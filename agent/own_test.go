@@ -72,7 +72,7 @@ func TestOpenSecrets(t *testing.T) {
 		}
 	}
 	want := []string{
-		"etcd.tls.key", "etcd.operator.key", "etcd.passwordFile", "agent.logs.headersFile", "agent.logs.tokenFile",
+		"etcd.tls.key", "etcd.operator.key", "datastore.backup.headersFile", "etcd.passwordFile", "agent.logs.headersFile", "agent.logs.tokenFile",
 		"repositories.main.auth.sshKey", "repositories.main.auth.passwordFile", "repositories.main.auth.tokenFile",
 	}
 	if !slices.Equal(got, want) {

@@ -26,3 +26,15 @@ func (a *Authority) Revocations(serials []string, now time.Time) ([]byte, error)
 	}
 	return x509.CreateRevocationList(rand.Reader, list, a.certificates[0], a.key)
 }
+
+// Revoked are the serial numbers, in hexadecimal, in a list that Revocations made. It does not ask who signed the list.
+func Revoked(list []byte) (serials []string, err error) {
+	parsed, err := x509.ParseRevocationList(list)
+	if err != nil {
+		return nil, fmt.Errorf("it is no list of certificates that count no more: %w", err)
+	}
+	for _, one := range parsed.RevokedCertificateEntries {
+		serials = append(serials, one.SerialNumber.Text(16))
+	}
+	return serials, nil
+}

@@ -19,6 +19,8 @@ type Config struct {
 
 	// where it will be reached when it becomes a member; default: its address, with the usual ports
 	Candidate Addresses `yaml:"candidate"`
+
+	Backup Backups `yaml:"backup"` // of the fleet's record
 }
 
 // Addresses are where a datastore is reached, as HOST:PORT. It listens at these ports of all addresses.
@@ -50,6 +52,9 @@ func (c Config) Set() bool { return c.Client != "" }
 
 // Check says what is wrong with a configuration.
 func (c Config) Check() error {
+	if err := c.Backup.check(); err != nil {
+		return fmt.Errorf("datastore.backup.%w", err)
+	}
 	return errors.Join(c.check("datastore"), c.Candidate.check("datastore.candidate"))
 }
 
@@ -130,7 +135,7 @@ func (c Config) found() error {
 	if _, err := os.Stat(c.file(memberDir)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return fmt.Errorf("the fleet's record is gone: there is no %s; restore a snapshot (docs/fleet.md)", c.file(memberDir))
+	return fmt.Errorf("the fleet's record is gone: there is no %s; restore a backup (docs/fleet.md)", c.file(memberDir))
 }
 
 // DoorSocket is where root of this host reaches the door.

@@ -62,4 +62,4 @@ func (n *New) Finish() error {
 func (n *New) Fingerprint() string { return n.authority.Fingerprint() }
 
 // AuthorityFile is where the key of the authority is.
-func (n *New) AuthorityFile() string { return n.file(authorityFile) }
+func (c Config) AuthorityFile() string { return c.file(authorityFile) }

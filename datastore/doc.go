@@ -7,4 +7,7 @@
 // The record of the fleet says who may connect: identities, which the keeper issues, and invitations, with which
 // somebody gets one. What the keeper does next is a pure function of the record, the users of etcd and the time
 // (decide); it acts in one goroutine.
+//
+// Backup packs a snapshot of the record into a file that the keeper signs, encrypted where recipients are named; the
+// keeper has a second goroutine that does so on a schedule. Restoring makes the record from such a file.
 package datastore

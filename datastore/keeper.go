@@ -88,6 +88,9 @@ func run(ctx context.Context, o Options) (err error) {
 			err = errors.Join(err, k.close())
 		}
 	}()
+	if err := k.recordRevoked(ctx, time.Now()); err != nil {
+		return err
+	}
 	if _, err := k.round(ctx); err != nil {
 		return err
 	}
@@ -96,6 +99,7 @@ func run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer closed()
+	defer k.startBackups(ctx)()
 	o.Log.WithField("endpoint", o.Endpoint()).Info("the datastore serves")
 	k.serves()
 	var tended sync.WaitGroup

@@ -68,17 +68,17 @@ func (k *keys) change(a *authority.Authority) error {
 	return err
 }
 
-// complete writes what is not there, because authority.pem and a snapshot of the record are all that was restored. The
+// complete writes what is not there, because authority.pem and a backup of the record are all that was restored. The
 // keeper's first round lists who was revoked.
 func (k *keys) complete(now time.Time) error {
-	for _, file := range []string{bundleFile, serverFile, keeperFile, crlFile} {
+	for _, file := range []string{bundleFile, serverFile, keeperFile} {
 		if _, err := os.Stat(k.file(file)); errors.Is(err, fs.ErrNotExist) {
-			return errors.Join(k.write(now), k.revoke([]string{}, now))
+			return errors.Join(k.write(now), k.completeList(now))
 		} else if err != nil {
 			return err
 		}
 	}
-	return nil
+	return k.completeList(now)
 }
 
 // credentials makes a key and its certificate, in one file.

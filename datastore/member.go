@@ -139,11 +139,11 @@ func (c Config) withPeers(out *embed.Config) error {
 }
 
 // connect opens the record as the keeper.
-func (m *member) connect(ctx context.Context, fleet string) (*state.Store, error) {
-	file := m.file(keeperFile)
+func (c Config) connect(ctx context.Context, fleet string) (*state.Store, error) {
+	file := c.file(keeperFile)
 	return state.Open(ctx, state.Config{
-		Endpoints: []string{m.loopback()}, Fleet: fleet,
-		TLS: state.TLS{CA: m.file(bundleFile), Cert: file, Key: file},
+		Endpoints: []string{c.loopback()}, Fleet: fleet,
+		TLS: state.TLS{CA: c.file(bundleFile), Cert: file, Key: file},
 	})
 }
 

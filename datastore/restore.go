@@ -9,32 +9,86 @@ import (
 
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
 	"go.uber.org/zap"
+
+	"github.com/pullet/pullet/durable"
+	"github.com/pullet/pullet/ownfile"
+	"github.com/pullet/pullet/trust"
 )
 
-// Restore makes the fleet's record from a snapshot of etcd, where there is none. It is another cluster to etcd, so that
-// every host sees that the record went back in time.
-func Restore(c Config, name, from string, now time.Time) error {
-	to := c.file(memberDir)
+// Restoring is a backup that is to become the fleet's record.
+type Restoring struct {
+	Config
+	Fleet    string
+	Node     string                           // this host
+	From     string                           // the file
+	Keys     func() ([]trust.Identity, error) // that open it, where it is encrypted
+	Believed []byte                           // authorities that this host believes, in PEM; nothing: not known
+}
+
+// Restored is what was restored.
+type Restored struct {
+	Made        time.Time // the backup
+	Authority   bool      // that of the fleet came with it
+	Fingerprint string    // of the fleet's authority
+}
+
+const (
+	restoringFile = "restore.db"     // the snapshot of a backup
+	restoringDir  = "member.restore" // the record that is made from it
+)
+
+// Restore makes the fleet's record from a backup, where there is none. It is another cluster to etcd, so that every
+// host sees that the record went back in time. The record is in its place when it is whole, and not before; who is
+// killed does it again.
+func (r Restoring) Restore(now time.Time) (done Restored, err error) {
+	to := r.file(memberDir)
 	if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(err, fmt.Errorf("there is a record in %s: stop pullet-etcd and move it away first", to))
+		return done, errors.Join(err, fmt.Errorf("there is a record in %s: stop pullet-etcd and move it away first", to))
 	}
-	if _, err := os.Stat(c.file(authorityFile)); err != nil {
-		return fmt.Errorf("the fleet's authority comes first: %w", err)
+	if err := os.MkdirAll(r.Dir, 0o700); err != nil {
+		return done, err
 	}
-	member, err := c.member(name)
+	if err := ownfile.Check(r.Dir); err != nil {
+		return done, err
+	}
+	defer func() {
+		err = errors.Join(err, os.RemoveAll(r.file(restoringFile)), os.RemoveAll(r.file(restoringDir)))
+	}()
+	u, err := r.unpack()
+	if err != nil {
+		return done, fmt.Errorf("%s: %w", r.From, err)
+	}
+	if err := r.record(now); err != nil {
+		return done, fmt.Errorf("restore %s: %w", r.From, err)
+	}
+	done = Restored{u.Made, u.brought != nil, u.authority.Fingerprint()}
+	if done.Authority {
+		if err := durable.Replace(r.file(authorityFile), u.brought); err != nil {
+			return done, err
+		}
+	}
+	if err := os.Rename(r.file(restoringDir), to); err != nil {
+		return done, err
+	}
+	return done, durable.SyncDir(r.Dir)
+}
+
+// record makes the files of etcd from the snapshot.
+func (r Restoring) record(now time.Time) error {
+	// The record of one member: those who were members with it are not, and listen no more.
+	if err := os.Remove(r.file(clusterFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	member, err := r.member(r.Node)
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(c.file(clusterFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.RemoveAll(r.file(restoringDir)); err != nil { // of one that was killed
 		return err
 	}
-	err = snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
-		SnapshotPath: from, OutputDataDir: to,
+	return snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
+		SnapshotPath: r.file(restoringFile), OutputDataDir: r.file(restoringDir),
 		Name: member.Name, PeerURLs: []string{member.AdvertisePeerUrls[0].String()},
 		InitialCluster: member.InitialCluster, InitialClusterToken: "restored " + now.UTC().Format(time.RFC3339Nano),
 	})
-	if err != nil {
-		return errors.Join(fmt.Errorf("restore %s: %w", from, err), os.RemoveAll(to))
-	}
-	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -68,6 +69,23 @@ func Replace(path string, data []byte) error {
 		return fmt.Errorf("%s cannot be written: %w", path, err)
 	}
 	return nil
+}
+
+// Write replaces a file as a whole with what write writes, of any length, and makes its name durable. Only root can
+// read it, or who runs pullet. Until it is whole it has a name of its own beside it, .NAME with digits behind.
+func Write(path string, write func(io.Writer) error) error {
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(0o600))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Cleanup() }() // what has its name stays
+	if err := write(f); err != nil {
+		return err
+	}
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
 }
 
 // SyncDir makes the names in a directory durable: a rename is on disk only then.

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,5 +62,35 @@ func TestOldStays(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 1 {
 		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// TestWrite: a file that is written is there as a whole, for this user only, or not at all.
+func TestWrite(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path, bad := filepath.Join(dir, "a"), errors.New("no more")
+	write := func(text string, err error) error {
+		return Write(path, func(w io.Writer) error {
+			_, failed := io.WriteString(w, text)
+			return errors.Join(failed, err)
+		})
+	}
+	if err := write("first", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := write("second", bad); !errors.Is(err, bad) {
+		t.Error(err)
+	}
+	text, err := os.ReadFile(path)
+	info, failed := os.Stat(path)
+	if errors.Join(err, failed) != nil || string(text) != "first" || info.Mode().Perm() != 0o600 {
+		t.Errorf("%q, %v, %v, %v", text, info.Mode(), err, failed)
+	}
+	if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
+		t.Error(names, err)
+	}
+	if err := Write(path+"/b", nil); err == nil {
+		t.Error("a file is no directory")
 	}
 }

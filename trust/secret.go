@@ -103,14 +103,7 @@ func SealBinary(text []byte, to []Recipient) ([]byte, error) {
 }
 
 func sealTo(out io.Writer, text []byte, to []Recipient) error {
-	if len(to) == 0 {
-		return errors.New("nobody could read it: no recipient is named")
-	}
-	var keys []age.Recipient
-	for _, r := range to {
-		keys = append(keys, r.to)
-	}
-	w, err := age.Encrypt(out, keys...)
+	w, err := SealStream(out, to)
 	if err != nil {
 		return err
 	}

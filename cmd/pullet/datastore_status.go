@@ -67,6 +67,14 @@ func (a datastoreCmd) status(ctx context.Context, store *state.Store) error {
 	return nil
 }
 
+// bytesText is a size in the larger of two units that fits.
+func bytesText(n int64) string {
+	if n < 10<<20 {
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d MiB", n>>20)
+}
+
 // memberState says in a word or two how a member is.
 func memberState(m datastore.Member) string {
 	switch {

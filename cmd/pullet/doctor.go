@@ -142,6 +142,7 @@ func (a doctorCmd) examine(ctx context.Context) []finding {
 		found = append(found, finding{"extensions", bad, err.Error(), "until this is mended no signed one runs here"})
 	}
 	found = append(found, certificates(config, time.Now())...)
+	found = append(found, backups(config, time.Now())...)
 	found = append(found, a.repositories(ctx, config)...)
 	if config.NoStore() {
 		return append(found, finding{"etcd", fine, "embedded; the first pull makes it", ""}, kernelClock(), a.bus(ctx))

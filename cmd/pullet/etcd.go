@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
@@ -11,14 +10,14 @@ import (
 )
 
 func etcdCommand(a *app) *cobra.Command {
-	var snapshot string
+	var o restoring
 	cmd := &cobra.Command{
 		Use: "etcd", GroupID: "node", Args: noArgs,
 		Short: "Serve the fleet's datastore on this host",
 		Long: "Etcd serves the datastore that pullet fleet create made: the etcd, and the door at which hosts with an\n" +
 			"invitation join. It also renews certificates, and shuts out who was revoked. It runs as a unit of its\n" +
 			"own, pullet-etcd.service, so that what happens to the agent does not happen to the datastore. With\n" +
-			"--restore it serves nothing, and makes the record anew from a snapshot: docs/fleet.md.",
+			"--restore it serves nothing, and makes the record anew from a backup: docs/fleet.md.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.readConfig()
 			if err != nil {
@@ -27,8 +26,8 @@ func etcdCommand(a *app) *cobra.Command {
 			if !c.Datastore.Set() {
 				return errors.New("this host keeps no datastore: pullet fleet create makes one")
 			}
-			if snapshot != "" {
-				return datastore.Restore(c.Datastore, c.Node.Name, snapshot, time.Now())
+			if o.from != "" {
+				return datastoreCmd{a}.restore(c, o)
 			}
 			a.verbose = max(a.verbose, 1)
 			return datastore.Run(cmd.Context(), datastore.Options{
@@ -37,6 +36,8 @@ func etcdCommand(a *app) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&snapshot, "restore", "", "make the fleet's record from this snapshot of etcd, and end")
+	cmd.Flags().StringVar(&o.from, "restore", "", "make the fleet's record from this backup, and end")
+	cmd.Flags().StringArrayVarP(&o.identities, "identity", "i", nil,
+		"a file with a private key that opens an encrypted backup; several times for several")
 	return cmd
 }

@@ -81,6 +81,22 @@ func runMember(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// calm ADDRESS DIR ends the grace time of the fleet's datastore in a directory, as its lease does.
+func runCalm(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: calm ADDRESS DIR")
+	}
+	dir := ts.MkAbs(args[1])
+	s, err := state.Open(context.Background(), state.Config{
+		Fleet: "default", Endpoints: []string{"https://" + args[0]},
+		TLS: state.TLS{CA: dir + "/ca.pem", Cert: dir + "/keeper.pem", Key: dir + "/keeper.pem"},
+	})
+	ts.Check(err)
+	defer func() { ts.Check(s.Close()) }()
+	_, err = s.Client.Delete(context.Background(), s.Doubts.GraceKey())
+	ts.Check(err)
+}
+
 // lose NODE ends the lease of a node, as its silence does after a while.
 func loseNode(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -15,4 +18,26 @@ func runWeb(ts *testscript.TestScript, neg bool, args []string) {
 	server := httptest.NewServer(http.FileServer(http.Dir(ts.MkAbs(args[0]))))
 	ts.Defer(server.Close)
 	ts.Setenv("WEB", server.URL)
+}
+
+// keeps DIR CA serves https until the script ends, and keeps in a directory what is put there by who says that he is
+// ada; $KEEPS is the address, and the file CA says whom to believe.
+func runKeeps(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: keeps DIR CA")
+	}
+	dir := ts.MkAbs(args[0])
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPut || r.Header.Get("X-Who") != "ada" {
+			http.Error(w, "it is for ada", http.StatusForbidden)
+			return
+		}
+		if err := keepLog(filepath.Join(dir, filepath.FromSlash(r.URL.Path)), r); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	}))
+	ts.Defer(server.Close)
+	ts.Setenv("KEEPS", server.URL)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), ca, 0o644))
 }

@@ -10,14 +10,15 @@ import (
 // Kind is what a step does.
 type Kind string
 
-// The kinds of steps. Who carries one out does so on the leader, and decides again where etcd refuses it. A step may come
-// late, after the cluster changed. etcd refuses it then where it would cost the quorum, with the exceptions below.
+// The kinds of steps. Who carries one out does so on the leader, and decides again where etcd refuses it. A step may
+// come late, after the cluster changed. etcd refuses it then where it would cost the quorum, with the exceptions below.
 const (
 	// Wait does nothing: Why says what it waits for, and is "" where the cluster is as it is to be.
 	Wait Kind = ""
 	// Add makes a host a learner, on an empty disk.
 	Add Kind = "add"
-	// Promote makes a learner a voter. etcd does not look whether the learner lives: who carries it out asks it just before.
+	// Promote makes a learner a voter. etcd does not look whether the learner lives: who carries it out asks it just
+	// before.
 	Promote Kind = "promote"
 	// Remove makes a voter or a learner a host without the datastore. It is never the leader: who carries it out and leads
 	// does not remove itself, because the others may not reach each other.
@@ -46,7 +47,7 @@ func Next(c Cluster) Step {
 	host, found := v.host()
 	takes := len(v.learners) < min(v.needed, MaxLearners)
 	if takes && found && v.room() {
-		return Step{Add, host.Node, fmt.Sprintf("%d of %d members", len(v.staying)+len(v.learners), c.Count)}
+		return Step{Add, host.Node, fmt.Sprintf("members to stay: %d of %d", len(v.staying)+len(v.learners), c.Count)}
 	}
 	if step := v.change(takes && (found || v.again())); step.Kind != Wait || step.Why != "" {
 		return step
@@ -102,7 +103,8 @@ func (v view) room() bool { return len(v.voters) == 1 || up(v.voters) >= quorum(
 // again tells whether the host of a dead voter is ready: it may have lost its disk, and come again with an empty one.
 func (v view) again() bool {
 	return slices.ContainsFunc(v.leaving, func(m Member) bool {
-		return v.dead(m) && !m.Moving && slices.ContainsFunc(v.Hosts, func(h Host) bool { return h.Node == m.Node && h.Ready })
+		ready := func(h Host) bool { return h.Node == m.Node && h.Ready }
+		return v.dead(m) && !m.Moving && slices.ContainsFunc(v.Hosts, ready)
 	})
 }
 
@@ -143,8 +145,8 @@ func hosts(n int) string {
 	return fmt.Sprintf("%d more hosts", n)
 }
 
-// change is the step that changes the voters; comes says that a host would come, where it could. An odd number of voters
-// is the aim of each step that makes it even.
+// change is the step that changes the voters; comes says that a host would come, where it could. An odd number of
+// voters is the aim of each step that makes it even.
 func (v view) change(comes bool) Step {
 	odd, leaves := len(v.voters)%2 == 1, len(v.leaving) > 0
 	switch {
@@ -200,8 +202,8 @@ func (v view) last() Member {
 	})
 }
 
-// host is the host that becomes a member next: of those that are ready one that did not fail, in the failure domain with
-// fewest members.
+// host is the host that becomes a member next: of those that are ready one that did not fail, in the failure domain
+// with fewest members.
 func (v view) host() (Host, bool) {
 	here := slices.Concat(v.staying, v.learners)
 	taken := slices.Concat(here, v.leaving)

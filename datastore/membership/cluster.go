@@ -28,8 +28,8 @@ type Host struct {
 	Node   string
 	Domain string // where a fault hits all hosts, such as a rack; "": nobody said
 	Ready  bool   // it lives, said where it would serve, and no operator moves the datastore away from it
-	// Failed is that it did not come when it was a learner last. When all hosts that are ready and no members failed, the
-	// controller forgets it of all but the last one: else Next would try the first of them again and again.
+	// Failed is that it did not come when it was a learner last. When all that are ready failed, but hosts of members that
+	// answer, the controller forgets it of all but the last one: else Next would try the first of them again and again.
 	Failed bool
 }
 

@@ -130,7 +130,11 @@ func (c *controller) removeOther(p *peer) error {
 func (c *controller) fails(m *machine) {
 	c.failed[m.name] = true
 	another := slices.ContainsFunc(c.eligible, func(m *machine) bool {
-		return m.up && !c.moved[m] && !c.failed[m.name] && c.at(m.name) == nil
+		p, away := c.at(m.name), false
+		if p != nil {
+			_, away = c.since[p.id]
+		}
+		return m.up && !c.moved[m] && !c.failed[m.name] && (p == nil || away)
 	})
 	if !another {
 		c.failed = map[string]bool{m.name: true}

@@ -100,11 +100,12 @@ func (v view) unwanted() (m Member, why string) {
 // connected without it.
 func (v view) room() bool { return len(v.voters) == 1 || up(v.voters) >= quorum(len(v.voters)+1) }
 
-// again tells whether the host of a dead voter is ready: it may have lost its disk, and come again with an empty one.
+// again tells whether the host of a voter that is away and leaves is ready: it may have lost its disk, and come again
+// with an empty one.
 func (v view) again() bool {
-	return slices.ContainsFunc(v.leaving, func(m Member) bool {
-		ready := func(h Host) bool { return h.Node == m.Node && h.Ready }
-		return v.dead(m) && !m.Moving && slices.ContainsFunc(v.Hosts, ready)
+	return slices.ContainsFunc(v.Hosts, func(h Host) bool {
+		away := func(m Member) bool { return m.Node == h.Node && m.Down > 0 }
+		return h.Ready && slices.ContainsFunc(v.leaving, away)
 	})
 }
 
@@ -175,9 +176,9 @@ func (v view) remove(m Member, why string) Step {
 	if !m.Leader {
 		return Step{Remove, m.Node, why}
 	}
+	// Others that leave and answer did so before the leader: these stay.
 	rest = slices.DeleteFunc(rest, func(m Member) bool { return m.Down > 0 })
-	to := slices.MinFunc(rest, func(a, b Member) int { return later(v.leaves(a) == "", v.leaves(b) == "") })
-	return Step{Lead, to.Node, m.Node + " is to leave: " + why}
+	return Step{Lead, rest[0].Node, m.Node + " is to leave: " + why}
 }
 
 // first is the voter that leaves first: one that is away, else one that does not lead.
@@ -203,7 +204,7 @@ func (v view) last() Member {
 }
 
 // host is the host that becomes a member next: of those that are ready one that did not fail, in the failure domain
-// with fewest members.
+// with fewest members. It is none that failed as long as one can come again.
 func (v view) host() (Host, bool) {
 	here := slices.Concat(v.staying, v.learners)
 	taken := slices.Concat(here, v.leaving)
@@ -213,9 +214,10 @@ func (v view) host() (Host, bool) {
 	if len(free) == 0 {
 		return Host{}, false
 	}
-	return slices.MinFunc(free, func(a, b Host) int {
+	host := slices.MinFunc(free, func(a, b Host) int {
 		return cmp.Or(-later(a.Failed, b.Failed), cmp.Compare(v.crowd(a.Domain, here), v.crowd(b.Domain, here)))
-	}), true
+	})
+	return host, !host.Failed || !v.again()
 }
 
 // later orders by a property: who has it comes first.

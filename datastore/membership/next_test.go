@@ -86,6 +86,8 @@ func TestNext(t *testing.T) {
 		{"dead without a successor", "3: a* b c! | d?", "", one},
 		{"dead, and its own host is ready", "3: a* b c!+", "remove c", dead},
 		{"its own host is the last to be taken", "5: a* b c d e!+ | f", "add f", "members to stay: 4 of 5"},
+		{"before one that failed", "5: a* b c d e!+ | f!", "remove e", dead},
+		{"and without it", "5: a* b c d | e f!", "add e", "members to stay: 4 of 5"},
 		{"one of five: its successor first", "5: a* b c d e! | f", "add f", "members to stay: 4 of 5"},
 		{"one of five, its successor ready", "5: a* b c d e! (f=)", "remove e", dead},
 		{"one of five, another one away", "5: a* b c d~ e! | f", "remove e", dead},
@@ -142,6 +144,7 @@ func TestNext(t *testing.T) {
 
 		{"another rack", "3: a*@r1 | b@r1 c@r2", "add c", "members to stay: 1 of 3"},
 		{"a third rack", "3: a*@r1 (b)@r2 | c@r1 d@r2 e@r3", "add e", "members to stay: 2 of 3"},
+		{"no rack is like no other", "3: a*@r1 b | c@r1 d", "add d", "members to stay: 2 of 3"},
 		{"who failed comes last, whatever its rack", "3: a*@r1 | b!@r2 c@r1", "add c", "members to stay: 1 of 3"},
 		{"the fullest rack shrinks", "3: a*@r1 b@r2 c@r2 d@r2 e@r3", "remove d", "it is one more than the 3 that are wanted"},
 		{"who leaves does not count for its rack", "3: a*@r1 b@r2 c^@r3 | d@r1 e@r3", "add e", "members to stay: 2 of 3"},
@@ -150,5 +153,19 @@ func TestNext(t *testing.T) {
 		if got := strings.TrimSpace(string(step.Kind) + " " + step.Node); got != c.step || step.Why != c.why {
 			t.Errorf("%s: %s:\n%q (%s), and it has to be\n%q (%s)", c.what, c.of, got, step.Why, c.step, c.why)
 		}
+	}
+}
+
+// TestReplacedAtOnce: where members are replaced at once, those that answer are not.
+func TestReplacedAtOnce(t *testing.T) {
+	c := cluster(t, "3: a* b c~ (d=)")
+	c.ReplaceAfter = 0
+	want := Step{Remove, "c", "no other member reached it for 1m0s"}
+	if step := Next(c); step != want {
+		t.Error(step)
+	}
+	c.Members = c.Members[:2]
+	if step := Next(c); step.Kind != Wait {
+		t.Error(step)
 	}
 }

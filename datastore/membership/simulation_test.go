@@ -14,7 +14,7 @@ import (
 func TestSimulation(t *testing.T) {
 	seeds := 1000
 	if testing.Short() {
-		seeds = 150
+		seeds = 300
 	}
 	seen := map[Kind]int{}
 	for seed := range seeds {
@@ -47,7 +47,7 @@ type simulation struct {
 func newSimulation(t *testing.T, seed uint64) *simulation {
 	random := rand.New(rand.NewPCG(seed, 1))
 	var machines []*machine
-	for i := range 4 + random.IntN(6) {
+	for i := range 3 + random.IntN(6) {
 		m := &machine{name: fmt.Sprintf("h%d", i+1), up: true, broken: i > 0 && random.IntN(5) == 0}
 		if seed%2 == 0 {
 			m.domain = fmt.Sprintf("rack%d", random.IntN(3))

@@ -48,14 +48,14 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	random := rand.New(rand.NewPCG(seed, 1))
 	var machines []*machine
 	for i := range 3 + random.IntN(6) {
-		m := &machine{name: fmt.Sprintf("h%d", i+1), up: true, broken: i > 0 && random.IntN(5) == 0}
+		m := &machine{name: fmt.Sprintf("h%d", i+1), up: true, broken: i > 0 && random.IntN(8) == 0}
 		if seed%2 == 0 {
 			m.domain = fmt.Sprintf("rack%d", random.IntN(3))
 		}
 		machines = append(machines, m)
 	}
 	c := &controller{etcd: newEtcd(machines), failed: map[string]bool{}}
-	c.count, c.eligible, c.moved = 1, machines, map[*machine]bool{}
+	c.count, c.eligible, c.moved = 1+2*random.IntN(3), machines, map[*machine]bool{}
 	c.forget()
 	return &simulation{t: t, seed: seed, random: random, controller: c, done: map[Kind]int{}}
 }
@@ -89,39 +89,50 @@ func (s *simulation) String() string {
 	return b.String()
 }
 
-// storm lets faults happen, and new wants.
+// storm lets faults happen, and new wants, after some rounds for the cluster to form.
 func (s *simulation) storm() {
+	for range s.random.IntN(40) {
+		s.round(false)
+	}
 	for range 60 + s.random.IntN(200) {
-		if s.one(6) {
+		if s.one(8) {
 			s.fault()
 		}
 		if s.one(25) {
-			s.wantsElse()
+			s.changeWants()
 		}
+		s.recover()
 		s.round(true)
 	}
 }
 
 func (s *simulation) fault() {
 	m, other := s.some(), s.some()
-	switch s.random.IntN(9) {
+	switch s.random.IntN(6) {
 	case 0, 1:
 		m.up = false
-	case 2, 3, 4:
-		m.up = true
-	case 5:
-		m.lags = !m.lags
-	case 6:
+	case 2:
+		m.lags = true
+	case 3, 4:
 		s.cuts[[2]*machine{m, other}] = true
 		if s.one(2) {
 			s.cuts[[2]*machine{other, m}] = true
 		}
-	case 7:
-		clear(s.cuts)
-	case 8:
+	case 5:
 		s.loseDisk(m)
 	}
 	s.note("fault: %s", s)
+}
+
+// recover ends faults, some soon and some after a member is dead.
+func (s *simulation) recover() {
+	for _, m := range s.machines {
+		m.up = m.up || s.one(25)
+		m.lags = m.lags && !s.one(10)
+	}
+	if s.one(20) {
+		clear(s.cuts)
+	}
 }
 
 // loseDisk loses a disk where enough others are left: what no datastore survives needs a backup, not a controller.
@@ -135,15 +146,15 @@ func (s *simulation) loseDisk(m *machine) {
 	}
 }
 
-// wantsElse changes what is wanted.
-func (s *simulation) wantsElse() {
+// changeWants changes what is wanted.
+func (s *simulation) changeWants() {
 	switch s.random.IntN(4) {
 	case 0:
-		s.count = []int{1, 3, 5}[s.random.IntN(3)]
+		s.count = []int{1, 3, 3, 5, 5}[s.random.IntN(5)]
 	case 1:
 		s.eligible = slices.Clone(s.machines)
 		s.random.Shuffle(len(s.eligible), func(i, j int) { s.eligible[i], s.eligible[j] = s.eligible[j], s.eligible[i] })
-		s.eligible = s.eligible[:s.random.IntN(len(s.eligible)+1)]
+		s.eligible = s.eligible[:len(s.eligible)/2+s.random.IntN(len(s.eligible)/2+1)]
 	case 2:
 		m := s.some()
 		s.moved[m] = !s.moved[m]
@@ -166,15 +177,19 @@ func (s *simulation) round(storm bool) order {
 	}
 	is := s.look()
 	o := s.decide(is)
-	switch {
-	case storm && s.one(8) && len(s.late) > 0:
-		s.perform(s.late[s.random.IntN(len(s.late))], "late ")
-	default:
-		s.fits(is, o.Step)
-		s.perform(o, "")
+	s.fits(is, o.Step)
+	s.late = append(s.late[max(0, len(s.late)-4):], o)
+	how := ""
+	if storm && s.one(6) {
+		how = "late "
+		o = s.late[s.random.IntN(len(s.late))]
+		for range s.random.IntN(3) {
+			s.fault()
+		}
+		s.tick(1)
+		s.check()
 	}
-	s.late = append(s.late, o)
-	s.late = s.late[max(0, len(s.late)-5):]
+	s.perform(o, how)
 	return o
 }
 

@@ -50,6 +50,8 @@ func unfitPromotion(c Cluster, m Member, voters, answer int) string {
 		return "it is no learner that may be promoted"
 	case answer+1 < quorum(voters+1):
 		return "with it there is no quorum"
+	case voters%2 == 1 && readyLearners(c) < 2 && !leaving(c):
+		return "an even number of voters bears no more faults"
 	case voters+1 > c.Count+1:
 		return "there are too many voters"
 	case answer+1-quorum(voters+1) < answer-quorum(voters):
@@ -73,6 +75,8 @@ func unfitRemoval(c Cluster, m Member, voters []Member) string {
 		return "it answers, and another one that leaves does not"
 	case stays(m) && len(voters) <= c.Count:
 		return "it is wanted"
+	case len(voters)%2 == 1 && len(voters) <= c.Count && readyLearners(c) == 0 && !hostReady(c):
+		return "nobody takes its place"
 	case n-quorum(len(rest)) < margin && len(voters) <= c.Count:
 		return "fewer voters may fail then"
 	}
@@ -86,4 +90,25 @@ func staying(c Cluster, voters []Member) (n int) {
 		}
 	}
 	return n
+}
+
+func leaving(c Cluster) bool {
+	return slices.ContainsFunc(c.Members, func(m Member) bool { return !m.Learner && c.leaves(m) != "" })
+}
+
+func readyLearners(c Cluster) (n int) {
+	for _, m := range c.Members {
+		if m.Learner && m.CaughtUp && m.Down == 0 && c.leaves(m) == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// hostReady tells whether a host is ready that is no member which answers.
+func hostReady(c Cluster) bool {
+	return slices.ContainsFunc(c.Hosts, func(h Host) bool {
+		answers := func(m Member) bool { return m.Node == h.Node && (m.Down == 0 || m.Learner) }
+		return h.Ready && !slices.ContainsFunc(c.Members, answers)
+	})
 }

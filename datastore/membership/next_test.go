@@ -87,6 +87,7 @@ func TestNext(t *testing.T) {
 		{"dead, and its own host is ready", "3: a* b c!+", "remove c", dead},
 		{"its own host is the last to be taken", "5: a* b c d e!+ | f", "add f", "members to stay: 4 of 5"},
 		{"before one that failed", "5: a* b c d e!+ | f!", "remove e", dead},
+		{"one that answers does not come again", "3: a* b^+ c | d!", "add d", "members to stay: 2 of 3"},
 		{"and without it", "5: a* b c d | e f!", "add e", "members to stay: 4 of 5"},
 		{"one of five: its successor first", "5: a* b c d e! | f", "add f", "members to stay: 4 of 5"},
 		{"one of five, its successor ready", "5: a* b c d e! (f=)", "remove e", dead},
@@ -165,7 +166,8 @@ func TestReplacedAtOnce(t *testing.T) {
 		t.Error(step)
 	}
 	c.Members = c.Members[:2]
-	if step := Next(c); step.Kind != Wait {
+	want = Step{Why: "it needs one more host, and no further host that may carry it is ready"}
+	if step := Next(c); step != want {
 		t.Error(step)
 	}
 }

@@ -1,0 +1,171 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+)
+
+// realEtcd is a cluster of members in this process.
+type realEtcd struct {
+	t       *testing.T
+	members []*embed.Etcd
+	ends    []func() // of each member
+	peers   []string // NAME=URL of each
+}
+
+// join starts another member: of a new cluster as long as it is told all peers before.
+func (r *realEtcd) join(state string) {
+	r.t.Helper()
+	c := embed.NewConfig()
+	c.Name, c.Dir, c.LogOutputs, c.LogLevel = fmt.Sprint("n", len(r.members)), r.t.TempDir(), []string{"/dev/null"}, "fatal"
+	_, address, _ := strings.Cut(r.peers[len(r.members)], "=")
+	c.ListenPeerUrls = parsed(r.t, address)
+	c.AdvertisePeerUrls = c.ListenPeerUrls
+	c.ListenClientUrls = parsed(r.t, "http://127.0.0.1:0")
+	c.InitialCluster, c.ClusterState, c.MaxLearners = strings.Join(r.peers, ","), state, MaxLearners
+	member, err := embed.StartEtcd(c)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	end := sync.OnceFunc(member.Close)
+	r.t.Cleanup(end)
+	r.members, r.ends = append(r.members, member), append(r.ends, end)
+}
+
+func parsed(t *testing.T, text string) []url.URL {
+	t.Helper()
+	u, err := url.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []url.URL{*u}
+}
+
+// peer names a further member, at an address at which nobody listens.
+func (r *realEtcd) peer() (address string) {
+	r.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	address = "http://" + l.Addr().String()
+	r.peers = append(r.peers, fmt.Sprintf("n%d=%s", len(r.peers), address))
+	return address
+}
+
+// leader waits for one, and connects to it.
+func (r *realEtcd) leader() (int, *clientv3.Client) {
+	r.t.Helper()
+	for range 600 {
+		for i, m := range r.members {
+			if m.Server.Leader() == m.Server.MemberID() {
+				at := []string{m.Clients[0].Addr().String()}
+				client, err := clientv3.New(clientv3.Config{Endpoints: at, Logger: zap.NewNop()})
+				if err != nil {
+					r.t.Fatal(err)
+				}
+				r.t.Cleanup(func() { _ = client.Close() })
+				return i, client
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	r.t.Fatal("no leader")
+	return 0, nil
+}
+
+// eventually waits for what etcd says once it saw its members for some seconds.
+func (r *realEtcd) eventually(what string, done func() error) {
+	r.t.Helper()
+	var err error
+	for range 120 {
+		if err = done(); err == nil {
+			return
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	r.t.Fatalf("%s: %v", what, err)
+}
+
+// TestEtcdTakesNoLearnerForOneOfThree holds the model against etcd: with one of three voters away it takes a learner
+// only after that one is removed.
+func TestEtcdTakesNoLearnerForOneOfThree(t *testing.T) {
+	if testing.Short() {
+		t.Skip("etcd takes its time until it calls a member connected")
+	}
+	t.Parallel()
+	r := &realEtcd{t: t}
+	for range 3 {
+		r.peer()
+	}
+	for range 3 {
+		r.join("new")
+	}
+	leads, client := r.leader()
+	away := (leads + 1) % 3
+	r.ends[away]()
+	further := []string{r.peer()}
+	add := func() error { _, err := client.MemberAddAsLearner(t.Context(), further); return err }
+	const healthy = 8 * time.Second // longer than the 5 seconds after which etcd calls a member connected
+	time.Sleep(healthy)
+	r.eventually("what etcd says with 2 of 3 connected", func() error {
+		err := add()
+		if err == nil {
+			t.Fatal("it took a learner with 2 of 3 connected")
+		}
+		if rpctypes.Error(err) == rpctypes.ErrUnhealthy {
+			return nil
+		}
+		return err
+	})
+	r.eventually("the removal of who is away", func() error {
+		_, err := client.MemberRemove(t.Context(), uint64(r.members[away].Server.MemberID()))
+		return err
+	})
+	r.eventually("a learner with 2 of 2 connected", add)
+}
+
+// TestEtcdPromotesWhoIsDead holds the model against etcd: it promotes a learner that has the record and is dead.
+func TestEtcdPromotesWhoIsDead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("etcd takes its time until it calls a learner ready")
+	}
+	t.Parallel()
+	r := &realEtcd{t: t}
+	r.peer()
+	r.join("new")
+	_, client := r.leader()
+	added, err := client.MemberAddAsLearner(t.Context(), []string{r.peer()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.join("existing")
+	r.eventually("the record at the learner", func() error {
+		if has, all := r.members[1].Server.AppliedIndex(), r.members[0].Server.AppliedIndex(); has < all {
+			return fmt.Errorf("it has %d of %d", has, all)
+		}
+		return nil
+	})
+	r.ends[1]()
+	r.eventually("its promotion", func() error {
+		_, err := client.MemberPromote(t.Context(), added.Member.ID)
+		return err
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := client.Put(ctx, "a", "b"); err == nil {
+		t.Error("one of two voters has a quorum")
+	}
+}

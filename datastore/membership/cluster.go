@@ -18,7 +18,7 @@ type Member struct {
 	Node     string
 	Learner  bool
 	Leader   bool
-	Down     time.Duration // how long none of the others has reached it; 0: one does
+	Down     time.Duration // how long none of the others has reached it; 0: one does, or it leads
 	CaughtUp bool          // of a learner: it has what the leader has
 	Moving   bool          // an operator moves the datastore away from it
 }
@@ -27,8 +27,10 @@ type Member struct {
 type Host struct {
 	Node   string
 	Domain string // where a fault hits all hosts, such as a rack; "": nobody said
-	Ready  bool   // it lives, and said where it would serve
-	Failed bool   // when it was a learner last, it did not come
+	Ready  bool   // it lives, said where it would serve, and no operator moves the datastore away from it
+	// Failed is that it did not come when it was a learner last. When all that are ready failed, but hosts of members that
+	// answer, the controller forgets it of all but the last one: else Next would try the first of them again and again.
+	Failed bool
 }
 
 // MaxLearners is how many learners there are at a time: a pair is promoted together, because an even number of voters

@@ -9,13 +9,21 @@ import (
 // Kind is what a step does.
 type Kind string
 
-// The kinds of steps.
+// The kinds of steps. Who carries one out does so on the leader, at once: it asks the members how they are just before,
+// and decides again where etcd refuses a step.
 const (
-	Wait    Kind = ""        // nothing can be done: Why says what it waits for, "" that all is as it is to be
-	Add     Kind = "add"     // a host becomes a learner
-	Promote Kind = "promote" // a learner becomes a voter
-	Remove  Kind = "remove"  // a member is one no more
-	Lead    Kind = "lead"    // a voter becomes the leader
+	// Wait does nothing: Why says what it waits for, and is "" where the cluster is as it is to be.
+	Wait Kind = ""
+	// Add makes a host a learner, on an empty disk.
+	Add Kind = "add"
+	// Promote makes a learner a voter. etcd does not look whether the learner lives: who carries it out asks it just
+	// before.
+	Promote Kind = "promote"
+	// Remove makes a voter or a learner a host without the datastore. It is never the leader: who carries it out and leads
+	// does not remove itself, because the others may not reach each other.
+	Remove Kind = "remove"
+	// Lead makes a voter the leader, because the leader is to be removed.
+	Lead Kind = "lead"
 )
 
 // Step is the next thing to do.
@@ -26,58 +34,104 @@ type Step struct {
 }
 
 // Next says what is to be done next. As long as fewer voters answer than a quorum it is nothing: who can write nothing
-// changes nothing.
+// changes nothing. No step lessens how many more voters may fail, but where the cluster is to shrink.
 func Next(c Cluster) Step {
-	voters, learners := c.split()
-	if n := up(voters); n < quorum(len(voters)) {
-		return Step{Why: fmt.Sprintf("%d of %d members answer: it takes %d", n, len(voters), quorum(len(voters)))}
+	v := c.view()
+	if n, q := up(v.voters), quorum(len(v.voters)); n < q {
+		return Step{Why: fmt.Sprintf("%d of %d members answer: it takes %d", n, len(v.voters), q)}
 	}
-	var leaving, staying []Member
-	for _, m := range voters {
-		if c.leaves(m) != "" {
-			leaving = append(leaving, m)
-		} else {
-			staying = append(staying, m)
-		}
+	if m, why := v.unwanted(); why != "" {
+		return Step{Remove, m.Node, why}
 	}
-	needed := max(0, c.Count-len(staying))
-	for _, m := range learners {
-		if why := cmp.Or(c.leaves(m), surplus(len(learners) > needed, c.Count)); why != "" {
-			return Step{Remove, m.Node, why}
-		}
+	host, found := v.host()
+	takes := len(v.learners) < min(v.needed, MaxLearners)
+	if takes && found && v.room() {
+		return Step{Add, host.Node, fmt.Sprintf("members to stay: %d of %d", len(v.staying)+len(v.learners), c.Count)}
 	}
-	host, found := c.next(staying, leaving, learners)
-	if found && len(learners) < min(needed, MaxLearners) && up(learners) == len(learners) { // one comes after the other
-		return Step{Add, host.Node, fmt.Sprintf("%d of %d members", len(staying)+len(learners), c.Count)}
-	}
-	if step := c.change(voters, leaving, staying, learners, needed); step.Kind != Wait || step.Why != "" {
+	if step := v.change(takes && !found && v.again()); step.Kind != Wait || step.Why != "" {
 		return step
 	}
-	switch {
-	case len(learners) < needed:
-		return Step{Why: fmt.Sprintf("it needs %s, and no further host that may carry it is ready",
-			hosts(needed-len(learners)))}
-	case needed > 0:
-		return Step{Why: learners[0].Node + " gets the record"}
+	return Step{Why: v.awaits(found)}
+}
+
+// view is a cluster with its members sorted out.
+type view struct {
+	Cluster
+	voters, leaving, staying []Member // the voters, who of them is to be one no more, and who is
+	learners, ready          []Member // the learners, and who of them can be promoted
+	needed                   int      // how many voters have to come
+}
+
+func (c Cluster) view() view {
+	v := view{Cluster: c}
+	v.voters, v.learners = c.split()
+	for _, m := range v.voters {
+		if c.leaves(m) != "" {
+			v.leaving = append(v.leaving, m)
+		} else {
+			v.staying = append(v.staying, m)
+		}
 	}
-	return Step{Why: c.away(voters)}
+	for _, m := range v.learners {
+		if m.CaughtUp && m.Down == 0 {
+			v.ready = append(v.ready, m)
+		}
+	}
+	v.needed = max(0, c.Count-len(v.staying))
+	return v
+}
+
+// unwanted is a learner that is not to become a voter, and why: one that leaves, or one too many.
+func (v view) unwanted() (m Member, why string) {
+	for _, m := range v.learners {
+		if why := v.leaves(m); why != "" {
+			return m, why
+		}
+	}
+	if len(v.learners) <= v.needed {
+		return Member{}, ""
+	}
+	// Who has the record stays.
+	return slices.MaxFunc(v.learners, func(a, b Member) int { return later(a.CaughtUp, b.CaughtUp) }), v.surplus()
+}
+
+// room tells that no learner is on its way: a host that comes is told who the members are, and etcd takes it for none
+// where there is another one since.
+func (v view) room() bool { return up(v.learners) == len(v.learners) }
+
+// again tells whether the host of a voter that is away and leaves is ready: it may have lost its disk, and come again
+// with an empty one.
+func (v view) again() bool {
+	return slices.ContainsFunc(v.Hosts, func(h Host) bool {
+		away := func(m Member) bool { return m.Node == h.Node && m.Down > 0 }
+		return h.Ready && slices.ContainsFunc(v.leaving, away)
+	})
+}
+
+// awaits is what a cluster waits for that needs no step now.
+func (v view) awaits(found bool) string {
+	n := v.needed - len(v.learners)
+	switch late := slices.IndexFunc(v.learners, func(m Member) bool { return !m.CaughtUp || m.Down > 0 }); {
+	case n > 0 && !found:
+		return fmt.Sprintf("it needs %s, and no further host that may carry it is ready", hosts(n))
+	case late >= 0:
+		return v.learners[late].Node + " gets the record"
+	}
+	return v.away()
 }
 
 // away says of the first voter that is away when another host takes its place.
-func (c Cluster) away(voters []Member) string {
-	for _, m := range voters {
+func (v view) away() string {
+	for _, m := range v.voters {
 		if m.Down > 0 {
-			return fmt.Sprintf("no other member reaches %s: after %s another host takes its place", m.Node, c.ReplaceAfter)
+			return fmt.Sprintf("no other member reaches %s: after %s another host takes its place", m.Node, v.ReplaceAfter)
 		}
 	}
 	return ""
 }
 
-func surplus(is bool, count int) string {
-	if !is {
-		return ""
-	}
-	return fmt.Sprintf("it is one more than the %d that are wanted", count)
+func (v view) surplus() string {
+	return fmt.Sprintf("it is one more than the %d that are wanted", v.Count)
 }
 
 func hosts(n int) string {
@@ -87,29 +141,29 @@ func hosts(n int) string {
 	return fmt.Sprintf("%d more hosts", n)
 }
 
-// change is the step that changes the voters.
-func (c Cluster) change(voters, leaving, staying, learners []Member, needed int) Step {
-	ready := slices.DeleteFunc(slices.Clone(learners), func(m Member) bool { return !m.CaughtUp || m.Down > 0 })
+// change is the step that changes the voters; comes says that a host would come, where it could. An odd number of
+// voters is the aim of each step that makes it even.
+func (v view) change(comes bool) Step {
+	odd, leaves := len(v.voters)%2 == 1, len(v.leaving) > 0
 	switch {
-	case len(ready) > 0 && (len(voters)%2 == 0 || len(voters) == len(leaving)) || len(ready) > 1 && len(leaving) == 0:
-		if n := up(voters) + 1; n < quorum(len(voters)+1) {
-			return Step{Why: fmt.Sprintf("with %s, %d of %d members would answer", ready[0].Node, n, len(voters)+1)}
-		}
-		return Step{Promote, ready[0].Node, "it has the record"}
-	case len(leaving) > 0 && len(voters) > 1 && (needed == 0 || len(ready) > 0):
-		// Its successor has the record already, and is promoted next.
-		m := c.first(leaving)
-		return c.remove(m, c.leaves(m), voters, staying)
-	case len(staying) > c.Count:
-		m := c.last(staying)
-		return c.remove(m, surplus(true, c.Count), voters, staying)
+	case len(v.voters) > v.Count && leaves:
+		return v.remove(v.first(), v.leaves(v.first()))
+	case len(v.voters) > v.Count:
+		return v.remove(v.last(), v.surplus())
+	// Who is away makes place for its successor, before that is promoted, or for itself, where its disk is empty.
+	case odd && leaves && v.first().Down > 0 && (len(v.ready) > 0 || comes),
+		!odd && leaves && len(v.ready) == 0:
+		return v.remove(v.first(), v.leaves(v.first()))
+	// Who answers leaves when its successor is a voter.
+	case len(v.ready) > 1, len(v.ready) > 0 && (leaves || !odd):
+		return Step{Promote, v.ready[0].Node, "it has the record"}
 	}
 	return Step{}
 }
 
 // remove removes a voter where the others have a quorum without it, and is led by another one before.
-func (c Cluster) remove(m Member, why string, voters, staying []Member) Step {
-	rest := without(voters, m.Node)
+func (v view) remove(m Member, why string) Step {
+	rest := without(v.voters, m.Node)
 	if n := up(rest); n < quorum(len(rest)) {
 		return Step{Why: fmt.Sprintf("%s is to leave (%s), and without it %d of %d members would answer",
 			m.Node, why, n, len(rest))}
@@ -117,49 +171,48 @@ func (c Cluster) remove(m Member, why string, voters, staying []Member) Step {
 	if !m.Leader {
 		return Step{Remove, m.Node, why}
 	}
-	others := slices.DeleteFunc(without(staying, m.Node), func(m Member) bool { return m.Down > 0 })
-	if len(others) == 0 {
-		return Step{Remove, m.Node, why} // the rest chooses its leader itself
-	}
-	return Step{Lead, others[0].Node, m.Node + " is to leave: " + why}
+	// Others that leave and answer did so before the leader: these stay.
+	rest = slices.DeleteFunc(rest, func(m Member) bool { return m.Down > 0 })
+	return Step{Lead, rest[0].Node, m.Node + " is to leave: " + why}
 }
 
-// first is the voter that leaves first: one that is dead, else one that does not lead.
-func (c Cluster) first(leaving []Member) Member {
-	return slices.MinFunc(leaving, func(a, b Member) int {
-		return cmp.Or(later(c.dead(a), c.dead(b)), -later(a.Leader, b.Leader), cmp.Compare(a.Node, b.Node))
+// first is the voter that leaves first: one that is away, else one that does not lead.
+func (v view) first() Member {
+	return slices.MinFunc(v.leaving, func(a, b Member) int {
+		return cmp.Or(later(a.Down > 0, b.Down > 0), -later(a.Leader, b.Leader), cmp.Compare(a.Node, b.Node))
 	})
 }
 
 // last is the voter that is one too many: one that is away, else of the failure domain with most members, else the one
 // that would be taken last.
-func (c Cluster) last(staying []Member) Member {
+func (v view) last() Member {
 	place := func(m Member) int {
-		return slices.IndexFunc(c.Hosts, func(h Host) bool { return h.Node == m.Node })
+		return slices.IndexFunc(v.Hosts, func(h Host) bool { return h.Node == m.Node })
 	}
-	return slices.MinFunc(staying, func(a, b Member) int {
+	return slices.MinFunc(v.staying, func(a, b Member) int {
 		return cmp.Or(
 			later(a.Down > 0, b.Down > 0),
-			cmp.Compare(c.crowd(c.domain(b.Node), staying), c.crowd(c.domain(a.Node), staying)),
+			cmp.Compare(v.crowd(v.domain(b.Node), v.staying), v.crowd(v.domain(a.Node), v.staying)),
 			cmp.Compare(place(b), place(a)),
 		)
 	})
 }
 
-// next is the host that becomes a member next: of those that are ready one that did not fail, in the failure domain with
-// fewest members.
-func (c Cluster) next(staying, leaving, learners []Member) (Host, bool) {
-	here := slices.Concat(staying, learners)
-	taken := slices.Concat(here, leaving)
-	free := slices.DeleteFunc(slices.Clone(c.Hosts), func(h Host) bool {
+// host is the host that becomes a member next: of those that are ready one that did not fail, in the failure domain
+// with fewest members. It is none that failed as long as one can come again.
+func (v view) host() (Host, bool) {
+	here := slices.Concat(v.staying, v.learners)
+	taken := slices.Concat(here, v.leaving)
+	free := slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool {
 		return !h.Ready || slices.ContainsFunc(taken, func(m Member) bool { return m.Node == h.Node })
 	})
 	if len(free) == 0 {
 		return Host{}, false
 	}
-	return slices.MinFunc(free, func(a, b Host) int {
-		return cmp.Or(-later(a.Failed, b.Failed), cmp.Compare(c.crowd(a.Domain, here), c.crowd(b.Domain, here)))
-	}), true
+	host := slices.MinFunc(free, func(a, b Host) int {
+		return cmp.Or(-later(a.Failed, b.Failed), cmp.Compare(v.crowd(a.Domain, here), v.crowd(b.Domain, here)))
+	})
+	return host, !host.Failed || !v.again()
 }
 
 // later orders by a property: who has it comes first.

@@ -31,13 +31,13 @@ func Backup(ctx context.Context, c Config, fleet, to string, now time.Time) (Mad
 	if err != nil {
 		return Made{}, err
 	}
-	lock := flock.New(c.file(backupLock), flock.SetPermissions(0o600))
-	if got, err := lock.TryLock(); err != nil || !got {
-		return Made{}, cmp.Or(err, errors.New("another backup is being made"))
-	}
-	defer func() { _ = lock.Close() }() // the end of the process does it, too
 	ctx, cancel := context.WithTimeout(ctx, mostTime)
 	defer cancel()
+	lock := flock.New(c.file(backupLock), flock.SetPermissions(0o600))
+	if _, err := lock.TryLockContext(ctx, restTime); err != nil {
+		return Made{}, fmt.Errorf("wait for another backup that is being made: %w", err)
+	}
+	defer func() { _ = lock.Close() }() // the end of the process does it, too
 	p, err := c.takeSnapshot(ctx, fleet, now)
 	if err == nil && toURL {
 		err = p.put(ctx, to)

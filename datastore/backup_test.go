@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"filippo.io/age"
+	"github.com/gofrs/flock"
 
 	"github.com/pullet/pullet/authority"
 	"github.com/pullet/pullet/trust"
@@ -410,6 +411,13 @@ func TestBackupFails(t *testing.T) {
 	}
 	_, err := Backup(t.Context(), f.Config, fleetName, dir, time.Now().AddDate(0, 0, -2))
 	wantError(t, "the clock is behind", err, "the certificate of keeper root: it is valid from ")
+	lock := flock.New(f.file(backupLock))
+	f.must(lock.Lock())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = Backup(ctx, f.Config, fleetName, dir, time.Now())
+	wantError(t, "another one", err, "wait for another backup that is being made: context deadline exceeded")
+	f.must(lock.Close())
 	f.end()
 	_, err = Backup(t.Context(), f.Config, fleetName, dir, time.Now())
 	wantError(t, "nobody serves", err, "backup to "+dir+": ")

@@ -1,6 +1,7 @@
 package datastore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pullet/pullet/render"
 )
 
 // Config is how this host keeps the fleet's datastore.
@@ -16,7 +19,20 @@ type Config struct {
 	Dir    string `yaml:"dir"`    // of all that it keeps, for root only; default /var/lib/pullet-datastore
 	Client string `yaml:"client"` // HOST:PORT at which hosts reach it; it listens at that port of all addresses
 	Door   string `yaml:"door"`   // HOST:PORT at which hosts with an invitation join; nothing: over ssh alone
+
+	// Quota is how large etcd's file may be: etcd takes no writes when it has that size. Default 2GiB, at most 8GiB.
+	Quota render.Size `yaml:"quota"`
 }
+
+// The bounds of the quota: what etcd takes without one, what a fleet needs in any case, and what etcd's authors advise.
+const (
+	defaultQuota = 2 << 30
+	leastQuota   = 16 << 20
+	mostQuota    = 8 << 30
+)
+
+// quota is how large etcd's file may be, in bytes.
+func (c Config) quota() int64 { return int64(cmp.Or(c.Quota, defaultQuota)) }
 
 // DefaultDir is where a datastore is when nothing else is said.
 const DefaultDir = "/var/lib/pullet-datastore"
@@ -31,6 +47,9 @@ func (c Config) Check() error {
 			return errors.New("datastore.door is set and datastore.client is not: it says where hosts reach the datastore")
 		}
 		return nil
+	}
+	if q := c.quota(); q < leastQuota || q > mostQuota {
+		return fmt.Errorf("datastore.quota: %s is not between 16MiB and 8GiB", c.Quota)
 	}
 	for what, at := range map[string]string{"client": c.Client, "door": c.Door} {
 		if at == "" {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -40,6 +39,7 @@ type keeper struct {
 	member *member
 	store  *state.Store
 	users  users
+	space  cared
 	broken error // nothing is open any more
 }
 
@@ -203,11 +203,14 @@ func (k *keeper) round(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := k.noted(c); err != nil {
+		return 0, err
+	}
 	names, err := k.users.list(ctx)
 	if err != nil {
 		return 0, err
 	}
-	err = errors.Join(k.renew(ctx, now), k.do(ctx, decide(c, names, now), c, now), k.publish(ctx, c.Identities))
+	err = errors.Join(k.keepRoom(ctx, now), k.renew(ctx, now), k.do(ctx, decide(c, names, now), c, now), k.publish(ctx, c.Identities))
 	if err == nil && k.keys.authority.Rotating() && len(k.keys.former(c.Identities)) == 0 {
 		err = k.finish(ctx, c, now)
 	}
@@ -216,20 +219,9 @@ func (k *keeper) round(ctx context.Context) (int64, error) {
 
 // do does it, who loses first.
 func (k *keeper) do(ctx context.Context, t todo, c state.Credentials, now time.Time) error {
-	var errs []error
-	numbers := slices.Collect(maps.Keys(c.Revoked))
+	errs := []error{k.lockOut(ctx, t, c, now)}
 	for _, name := range t.revoke {
-		for _, one := range c.Identities[name].Serials {
-			numbers = append(numbers, one.Number)
-		}
-	}
-	errs = append(errs, k.revoke(without(numbers, t.revoked), now))
-	for _, name := range slices.Concat(t.revoke, t.drop) {
-		errs = append(errs, k.users.drop(ctx, name))
-	}
-	for _, name := range t.revoke {
-		k.Log.WithField("name", name).Info("revoked")
-		errs = append(errs, k.store.Identities.Strike(ctx, name, c.Identities[name].Serials, true))
+		errs = append(errs, k.strike(ctx, name, c))
 	}
 	for _, name := range t.grant {
 		errs = append(errs, k.users.grant(ctx, name, c.Identities[name].Kind))

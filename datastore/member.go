@@ -82,6 +82,7 @@ func (c Config) member() (*embed.Config, error) {
 		ClientCertAuth: true, CRLFile: c.file(crlFile),
 	}
 	out.EnableGRPCGateway = false // it would act with the certificate of the server
+	out.QuotaBackendBytes = c.quota()
 	out.AutoCompactionMode, out.AutoCompactionRetention = "periodic", keptHistory
 	return out, nil
 }

@@ -2,14 +2,10 @@ package datastore
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
-	"strings"
 	"time"
 
-	"github.com/pullet/pullet/authority"
 	"github.com/pullet/pullet/state"
 )
 
@@ -81,29 +77,14 @@ func (k *keeper) confirm(ctx context.Context, name string, i state.Identity, use
 // serveRotate answers root of this host.
 func (k *keeper) serveRotate(w http.ResponseWriter, r *http.Request) {
 	done, err := k.rotate(r.Context(), r.URL.Query().Has("finish"))
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusConflict)
-		return
-	}
-	_ = json.NewEncoder(w).Encode(done) // a client that left does not miss it
+	answer(w, done, err)
 }
 
 // Rotate asks the datastore of this host for another authority, or to finish that.
-func Rotate(ctx context.Context, c Config, finish bool) (Rotated, error) {
+func Rotate(ctx context.Context, c Config, finish bool) (out Rotated, err error) {
 	path := rotatePath
 	if finish {
 		path += "?finish"
 	}
-	var out Rotated
-	response, err := authority.PostInside(ctx, c.DoorSocket(), path, nil)
-	if err != nil {
-		return out, err
-	}
-	defer response.Body.Close() // it was read
-	if response.StatusCode != http.StatusOK {
-		var said strings.Builder
-		_, err := io.Copy(&said, io.LimitReader(response.Body, 4<<10))
-		return out, errors.Join(errors.New(strings.TrimSpace(said.String())), err)
-	}
-	return out, json.NewDecoder(response.Body).Decode(&out)
+	return out, askInside(ctx, c, path, &out)
 }

@@ -53,7 +53,7 @@ var mayImport = map[string][]string{
 	"lock":                    {"state"},
 	"lock/simulation":         {},
 	"ownfile":                 {},
-	"datastore":               {"authority", "durable", "ownfile", "state"},
+	"datastore":               {"authority", "durable", "ownfile", "render", "state"},
 	"agent": {"ownfile", "safetext", "durable", "journal", "gitremote", "trust", "puller", "render", "render/facts", "state", "apply", "apply/action", "apply/action/extension",
 		"apply/action/offer", "lock", "authority", "datastore"},
 	"reference":         {"", "agent", "render", "render/facts", "apply", "apply/action"},

@@ -39,7 +39,7 @@ type keeper struct {
 	member *member
 	store  *state.Store
 	users  users
-	space  cared
+	cared  cared
 	broken error // nothing is open any more
 }
 
@@ -203,14 +203,15 @@ func (k *keeper) round(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := k.noted(c); err != nil {
+	if err := (notes{k.Config}).mark(c); err != nil {
 		return 0, err
 	}
 	names, err := k.users.list(ctx)
 	if err != nil {
 		return 0, err
 	}
-	err = errors.Join(k.keepRoom(ctx, now), k.renew(ctx, now), k.do(ctx, decide(c, names, now), c, now), k.publish(ctx, c.Identities))
+	full := roomOf(k).keep(ctx, now) // first: what is recorded needs room
+	err = errors.Join(full, k.renew(ctx, now), k.do(ctx, decide(c, names, now), c, now), k.publish(ctx, c.Identities))
 	if err == nil && k.keys.authority.Rotating() && len(k.keys.former(c.Identities)) == 0 {
 		err = k.finish(ctx, c, now)
 	}

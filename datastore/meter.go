@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"golang.org/x/time/rate"
@@ -26,8 +27,8 @@ const (
 	lockService     = "/v3lockpb."
 )
 
-// meter counts what each name writes, and holds it back where it is too much. Names are those of certificates: there are
-// as many as were let in.
+// meter counts what each name writes, and holds it back where it is too much. Names are those of certificates: there
+// are as many as were let in.
 type meter struct {
 	mu      sync.Mutex
 	writers map[string]*writer
@@ -122,10 +123,10 @@ func (m *meter) throttled() (names []string) {
 	return names
 }
 
-// tellThrottled says who writes more than pullet does.
-func (k *keeper) tellThrottled() {
-	if names := k.guard.meter.throttled(); len(names) > 0 {
-		k.Log.WithField("names", strings.Join(names, ", ")).Warn(
+// tell says who writes more than pullet does.
+func (m *meter) tell(log *logrus.Entry) {
+	if names := m.throttled(); len(names) > 0 {
+		log.WithField("names", strings.Join(names, ", ")).Warn(
 			"held back: they write more to the datastore than 64 MiB at once and 8 MiB a minute")
 	}
 }

@@ -1,6 +1,7 @@
 package datastore
 
 import (
+	"bytes"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
@@ -86,9 +87,9 @@ func TestWritesTooMuch(t *testing.T) {
 	}
 	s := f.store("admin")
 	for i := range 7 {
-		if _, err := s.Extensions.Publish(t.Context(), "x", "admin", []byte(strings.Repeat(string(rune('a'+i)), state.MaxExtension))); err != nil {
-			t.Fatal(err)
-		}
+		content := bytes.Repeat([]byte{byte('a' + i)}, state.MaxExtension)
+		_, err := s.Extensions.Publish(t.Context(), "x", "admin", content)
+		f.must(err)
 	}
 	f.rounds(k)
 	if text := said.String(); !strings.Contains(text, "held back: they write more") || !strings.Contains(text, "names=db1") {

@@ -86,5 +86,6 @@ func Rotate(ctx context.Context, c Config, finish bool) (out Rotated, err error)
 	if finish {
 		path += "?finish"
 	}
-	return out, askInside(ctx, c, path, &out)
+	err = askInside(ctx, c, path, &out)
+	return out, err
 }

@@ -11,15 +11,11 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/authority"
-	"github.com/pullet/pullet/durable"
 	"github.com/pullet/pullet/state"
 )
 
 // shutPath is where root of this host shuts somebody out.
 const shutPath = "/shut"
-
-// shutFile names those who were shut out and of whom that is not on record yet.
-const shutFile = "shut.json"
 
 // ShutOut is what came of somebody who was shut out on the host with the datastore.
 type ShutOut struct {
@@ -28,8 +24,8 @@ type ShutOut struct {
 }
 
 // shut shuts somebody out, also while the datastore takes no writes: users and records can be removed then, and what
-// the name alone may write makes room for the record of it. Until that is written a file says it, so that a restart lets
-// nobody in again.
+// the name alone may write makes room for the record of it. Until that is written a file says it, so that a restart
+// lets nobody in again.
 func (k *keeper) shut(ctx context.Context, name, by string) (out ShutOut, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -42,9 +38,10 @@ func (k *keeper) shut(ctx context.Context, name, by string) (out ShutOut, err er
 	if !known {
 		return out, fmt.Errorf("nobody in the fleet has the name %s: pullet fleet list", name)
 	}
-	err = k.note(func(names []string) []string { return append(without(names, []string{name}), name) })
+	note := notes{k.Config}
+	err = note.add(name)
 	if err == nil {
-		err = k.noted(c)
+		err = note.mark(c)
 	}
 	if err == nil {
 		err = k.lockOut(ctx, decide(c, nil, now), c, now)
@@ -53,8 +50,8 @@ func (k *keeper) shut(ctx context.Context, name, by string) (out ShutOut, err er
 		out.Removed, err = k.store.Nodes.RemoveOwn(ctx, name)
 	}
 	if err == nil {
-		k.space.defragmented = time.Time{} // what was removed is not counted as free yet
-		err = k.keepRoom(ctx, now)
+		k.cared.defragmented = time.Time{} // what was removed is not counted as free yet
+		err = roomOf(k).keep(ctx, now)
 	}
 	if err == nil && who.Kind == authority.Node {
 		out.GivenUp, err = k.store.Nodes.Decommission(ctx, name, by, true)
@@ -62,17 +59,16 @@ func (k *keeper) shut(ctx context.Context, name, by string) (out ShutOut, err er
 	if err == nil {
 		err = k.strike(ctx, name, c)
 	}
-	return out, k.stillFull(err, name, out.Removed)
+	return out, roomOf(k).lacks(err, name, out.Removed)
 }
 
-// stillFull says what was done where there is no room for the rest.
-func (k *keeper) stillFull(err error, name string, removed int64) error {
-	s := k.member.space()
-	if err == nil || !s.full {
+// lacks says what was done where there is no room for the rest.
+func (r room) lacks(err error, name string, removed int64) error {
+	if err == nil || !r.space().full {
 		return err
 	}
-	return fmt.Errorf("%s is shut out, and %d records of it are removed, but there is no room to record that: %s; "+
-		"type it again when there is", name, removed, k.told(s))
+	return fmt.Errorf("%s is shut out, and %d records of it are removed; the keeper records that when there is room: %s; "+
+		"what a host holds is freed by typing it again then", name, removed, r)
 }
 
 // lockOut ends the certificates and the users of those who lose them.
@@ -96,42 +92,22 @@ func (k *keeper) strike(ctx context.Context, name string, c state.Credentials) e
 		return err
 	}
 	k.Log.WithField("name", name).Info("revoked")
-	return k.note(func(names []string) []string { return without(names, []string{name}) })
+	return notes{k.Config}.remove(name)
 }
 
-// noted adds those who were shut out to those whom an operator revokes.
-func (k *keeper) noted(c state.Credentials) error {
-	var names []string
-	err := durable.ReadJSON(k.file(shutFile), &names)
-	for _, name := range names {
-		c.Revoking[name] = true
+// shutHandler answers root of this host.
+func shutHandler(k *keeper) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		ctx := context.WithoutCancel(r.Context()) // who types this may leave: what was begun is finished
+		done, err := k.shut(ctx, q.Get("name"), q.Get("by"))
+		answer(w, done, err)
 	}
-	return err
-}
-
-// note changes who is in the file, where that is another one then.
-func (k *keeper) note(change func([]string) []string) error {
-	var names []string
-	if err := durable.ReadJSON(k.file(shutFile), &names); err != nil {
-		return err
-	}
-	next := change(slices.Clone(names))
-	if slices.Equal(next, names) {
-		return nil
-	}
-	return durable.WriteJSON(k.file(shutFile), next)
-}
-
-// serveShut answers root of this host.
-func (k *keeper) serveShut(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
-	// who types this may leave: what was begun is finished
-	done, err := k.shut(context.WithoutCancel(r.Context()), q.Get("name"), q.Get("by"))
-	answer(w, done, err)
 }
 
 // Shut has the keeper of this host shut somebody out. It works while the datastore is full, too. A host is given up
 // with it, as pullet decommission --force does.
 func Shut(ctx context.Context, c Config, name, by string) (out ShutOut, err error) {
-	return out, askInside(ctx, c, shutPath+"?"+url.Values{"name": {name}, "by": {by}}.Encode(), &out)
+	err = askInside(ctx, c, shutPath+"?"+url.Values{"name": {name}, "by": {by}}.Encode(), &out)
+	return out, err
 }

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
+
+	"github.com/pullet/pullet/state"
 )
 
 // space is how full the datastore is, with sizes in bytes. etcd compares the file with the quota, also where most of
@@ -74,24 +77,35 @@ func (c cared) next(s space, now time.Time) step {
 	return rest
 }
 
-// keepRoom does what there is to do about the space.
-func (k *keeper) keepRoom(ctx context.Context, now time.Time) error {
-	k.space.tidied, k.space.shrunk = false, false
-	k.tellThrottled()
+// room is where a keeper cares for the space.
+type room struct {
+	*member
+	store *state.Store
+	meter *meter
+	log   *logrus.Entry
+	*cared
+}
+
+func roomOf(k *keeper) room { return room{k.member, k.store, k.guard.meter, k.Log, &k.cared} }
+
+// keep does what there is to do about the space.
+func (r room) keep(ctx context.Context, now time.Time) error {
+	r.tidied, r.shrunk = false, false
+	r.meter.tell(r.log)
 	for {
 		var err error
-		switch k.space.next(k.member.space(), now) {
+		switch r.next(r.space(), now) {
 		case tidy:
-			k.space.tidied = true
-			err = k.tidy(ctx)
+			r.tidied = true
+			err = r.tidy(ctx)
 		case defragment:
-			k.space.shrunk, k.space.defragmented = true, now
-			err = k.member.defragment()
+			r.shrunk, r.defragmented = true, now
+			err = r.defragment()
 		case disarm:
-			err = k.disarm(ctx)
+			err = r.disarm(ctx)
 		case tell:
-			k.space.told = now
-			k.tellFull()
+			r.told = now
+			r.tell()
 		default:
 			return nil
 		}
@@ -99,6 +113,47 @@ func (k *keeper) keepRoom(ctx context.Context, now time.Time) error {
 			return fmt.Errorf("the space of the datastore: %w", err)
 		}
 	}
+}
+
+// mostRead is how much of the record is read to find out what is not needed. Somebody may have filled it.
+const mostRead = 64 << 20
+
+// tidy removes what nobody needs: what belongs to versions that retired, and the history.
+func (r room) tidy(ctx context.Context) error {
+	var err error
+	if r.weigh(r.store).shared("history", "run") < mostRead {
+		err = r.store.Versions.Retire(ctx)
+	}
+	return errors.Join(err, r.compact(ctx))
+}
+
+// disarm lets etcd take writes again.
+func (r room) disarm(ctx context.Context) error {
+	for _, a := range r.server.Server.Alarms() {
+		if a.Alarm != pb.AlarmType_NOSPACE {
+			continue
+		}
+		if _, err := r.store.Client.AlarmDisarm(ctx, (*clientv3.AlarmMember)(a)); err != nil {
+			return err
+		}
+	}
+	r.log.WithField("space", r.space()).Info("the datastore was full, and takes writes again")
+	return nil
+}
+
+// tell says whose records take the space.
+func (r room) tell() {
+	if r.space().full {
+		r.log.Error("the datastore is full and takes no writes: " + r.String())
+	} else {
+		r.log.Warn("the datastore is nearly full: " + r.String())
+	}
+}
+
+// String is whose records take the space, and what helps.
+func (r room) String() string {
+	return fmt.Sprintf("%s; %s; %s; who was taken over is shut out on this host with: pullet decommission --force NODE; "+
+		"or give it more room: datastore.quota, and systemctl restart pullet-etcd", r.space(), r.weigh(r.store), r.meter)
 }
 
 // space measures the member.
@@ -120,46 +175,4 @@ func (m *member) compact(ctx context.Context) error {
 	etcd := m.server.Server
 	_, err := etcd.Compact(ctx, &pb.CompactionRequest{Revision: etcd.KV().Rev(), Physical: true})
 	return unless(err, mvcc.ErrCompacted)
-}
-
-// mostRead is how much of the record is read to find out what is not needed. Somebody may have filled it.
-const mostRead = 64 << 20
-
-// tidy removes what nobody needs: what belongs to versions that retired, and the history.
-func (k *keeper) tidy(ctx context.Context) error {
-	var err error
-	if k.member.weigh(k.store).shared("history", "run") < mostRead {
-		err = k.store.Versions.Retire(ctx)
-	}
-	return errors.Join(err, k.member.compact(ctx))
-}
-
-// disarm lets etcd take writes again.
-func (k *keeper) disarm(ctx context.Context) error {
-	for _, a := range k.member.server.Server.Alarms() {
-		if a.Alarm != pb.AlarmType_NOSPACE {
-			continue
-		}
-		if _, err := k.store.Client.AlarmDisarm(ctx, (*clientv3.AlarmMember)(a)); err != nil {
-			return err
-		}
-	}
-	k.Log.WithField("space", k.member.space()).Info("the datastore was full, and takes writes again")
-	return nil
-}
-
-// tellFull says whose records take the space.
-func (k *keeper) tellFull() {
-	s := k.member.space()
-	if s.full {
-		k.Log.Error("the datastore is full and takes no writes: " + k.told(s))
-	} else {
-		k.Log.Warn("the datastore is nearly full: " + k.told(s))
-	}
-}
-
-// told is whose records take the space, and what helps.
-func (k *keeper) told(s space) string {
-	return fmt.Sprintf("%s; %s; %s; who was taken over is shut out on this host with: pullet decommission --force NODE; "+
-		"or give it more room: datastore.quota, and systemctl restart pullet-etcd", s, k.member.weigh(k.store), k.guard.meter)
 }

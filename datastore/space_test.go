@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -173,7 +174,7 @@ func TestShutOutWhileFull(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	clear(c.Revoking)
-	if f.must(k.noted(c)); len(c.Revoking) != 0 {
+	if f.must(notes{k.Config}.mark(c)); len(c.Revoking) != 0 {
 		t.Error("still noted: ", c.Revoking)
 	}
 	f.wantFull("and later", admin, false)
@@ -186,8 +187,9 @@ func TestShutOutStays(t *testing.T) {
 	f, k, _ := small(t)
 	f.fillsForGood(k, f.client("db1"), "/pullet/prod/blob/")
 	_, err := k.shut(t.Context(), "db1", "admin")
-	wantError(t, "no room", err, "db1 is shut out, and 0 records of it are removed, but there is no room to record that: ")
+	wantError(t, "no room", err, "db1 is shut out, and 0 records of it are removed; the keeper records that when there is room: ")
 	wantError(t, "no room", err, "; records that several may write: blob ")
+	wantError(t, "a file that is damaged", f.damages(k), "shut.json is damaged: ")
 	for _, quota := range []render.Size{leastQuota, 2 * leastQuota} {
 		f.end()
 		f.Quota = quota
@@ -207,4 +209,16 @@ func TestShutOutStays(t *testing.T) {
 	if _, there := c.Identities["db1"]; there || len(c.Revoked) != 1 {
 		t.Errorf("it is not recorded that db1 is out: %+v", c)
 	}
+}
+
+// damages is the error of the keeper while the file that says who is out cannot be read: nobody is let in meanwhile.
+func (f *fleet) damages(k *keeper) error {
+	f.Helper()
+	file := k.file(shutFile)
+	before, err := os.ReadFile(file)
+	f.must(err)
+	f.must(os.WriteFile(file, []byte("{"), 0o600))
+	_, err = k.round(f.Context())
+	f.must(os.WriteFile(file, before, 0o600))
+	return err
 }

@@ -75,7 +75,8 @@ func (w weight) String() string {
 			families[o.family] += bytes
 		}
 	}
-	return "records that one alone may write: " + heaviest(names) + "; records that several may write: " + heaviest(families)
+	return fmt.Sprintf("records that one alone may write: %s; records that several may write: %s",
+		heaviest(names), heaviest(families))
 }
 
 // heaviest names what has the most bytes.

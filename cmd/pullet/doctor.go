@@ -301,7 +301,7 @@ func etcd(ctx context.Context, store *state.Store) []finding {
 		case m.Took > time.Second:
 			f.State, f.Do = warn, "a slow etcd makes nodes lose their leases: look at its disk and the network"
 		case m.Quota > 0 && m.Size > m.Quota*8/10:
-			f.State, f.Do = warn, "it is nearly full: " + store.WhenFull()
+			f.State, f.Do = warn, "it is nearly full: "+store.WhenFull()
 		}
 		found = append(found, f)
 	}

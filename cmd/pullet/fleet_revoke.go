@@ -24,7 +24,7 @@ func fleetRevokeCommand(a *app) *cobra.Command {
 			return a.unlessFull(err, "pullet fleet revoke "+args[0], func(c datastore.Config) error {
 				_, err := datastore.Shut(cmd.Context(), c, args[0], a.operator())
 				if err == nil {
-					fmt.Fprintf(a.out, "%s is revoked; the datastore was full\n", args[0])
+					fmt.Fprintf(a.out, "%s is revoked\n", args[0])
 				}
 				return err
 			})

@@ -8,8 +8,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// unlessFull is the error of a command that shuts somebody out, but for one of a datastore that is full: then the keeper
-// of this host does it. Where this host keeps none, the error says where to type the command.
+// unlessFull is the error of a command that shuts somebody out, but for one of a datastore that is full: then the
+// keeper of this host does it. Where this host keeps none, the error says where to type the command.
 func (a *app) unlessFull(err error, command string, inside func(datastore.Config) error) error {
 	away, ok := errors.AsType[*state.UnreachableError](err)
 	if !ok || !away.Full() || away.Access.Kind == "" { // without a kind it is no datastore of the fleet's own

@@ -182,7 +182,8 @@ func forgeVersion(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // fill DIR CLIENT KEY writes records below a key with the certificate of the host whose configuration is in a
-// directory, until the datastore at an address takes no more. They are so small that nearly all of its file is in use then.
+// directory, until the datastore at an address takes no more. They are so small that nearly all of its file is in use
+// then.
 func fillDatastore(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: fill DIR CLIENT KEY")

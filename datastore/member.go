@@ -21,6 +21,10 @@ const (
 	memberName   = "datastore"
 	startTimeout = time.Minute
 	keptHistory  = "1h" // of the record: etcd forgets older revisions
+
+	// compactedAtOnce is how many revisions etcd forgets together. It rests for 10 ms behind each part, and the keeper
+	// waits for the whole of a record that somebody filled with millions.
+	compactedAtOnce = 10_000
 )
 
 // member is the etcd of a datastore that this process runs.
@@ -83,6 +87,7 @@ func (c Config) member() (*embed.Config, error) {
 	}
 	out.EnableGRPCGateway = false // it would act with the certificate of the server
 	out.QuotaBackendBytes = c.quota()
+	out.CompactionBatchLimit = compactedAtOnce
 	out.AutoCompactionMode, out.AutoCompactionRetention = "periodic", keptHistory
 	return out, nil
 }

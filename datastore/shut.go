@@ -47,7 +47,7 @@ func (k *keeper) shut(ctx context.Context, name, by string) (out ShutOut, err er
 		err = k.lockOut(ctx, decide(c, nil, now), c, now)
 	}
 	if err == nil {
-		out.Removed, err = k.store.Nodes.RemoveOwn(ctx, name)
+		out.Removed, err = roomOf(k).removeOwn(ctx, name)
 	}
 	if err == nil {
 		k.cared.defragmented = time.Time{} // what was removed is not counted as free yet
@@ -67,8 +67,8 @@ func (r room) lacks(err error, name string, removed int64) error {
 	if err == nil || !r.space().full {
 		return err
 	}
-	return fmt.Errorf("%s is shut out, and %d records of it are removed; the keeper records that when there is room: %s; "+
-		"what a host holds is freed by typing it again then", name, removed, r)
+	return fmt.Errorf("%s is shut out, and %d records of it are removed; the keeper records that when there is room (%w): "+
+		"%s; what a host holds is freed by typing it again then", name, removed, err, r)
 }
 
 // lockOut ends the certificates and the users of those who lose them.

@@ -39,22 +39,25 @@ const (
 	tidy                   // of the whole record: remove what nobody needs, and the history
 	defragment             // of one member: make its file smaller
 	disarm                 // of the whole record: let etcd take writes again
-	tell                   // people: whose records take the space
+	tell                   // people: whose records fill it
+	warn                   // people: whose records soon do
 )
 
 // cared is what was done about the space: in this round, and when last.
 type cared struct {
-	tidied, shrunk bool // in this round
+	tidied, shrunk bool  // in this round, or before, and nothing changed since
+	revision       int64 // of the record when it was tidied last
 	defragmented   time.Time
-	told           time.Time
+	told, warned   time.Time // that it is full, and that it soon is
 }
 
 // wasteful is up to which size a file is left as it is, in bytes, as long as etcd takes writes.
 const wasteful = 100 << 20
 
 const (
-	shrinkWait = time.Hour        // between two defragmentations at ordinary times: nobody is answered meanwhile
-	tryWait    = 10 * time.Minute // and of a full file without free space: what was removed just now is not counted yet
+	// between two defragmentations: nobody is answered meanwhile. A full file without free space is tried, too, because
+	// what was removed just now is not counted as free yet.
+	shrinkWait = time.Hour
 	tellWait   = 10 * time.Minute // between two times that people are told that it is full
 	warnWait   = time.Hour        // and that it soon is
 )
@@ -65,14 +68,16 @@ func (c cared) next(s space, now time.Time) step {
 	switch {
 	case s.full && !c.tidied:
 		return tidy
-	case s.full && !c.shrunk && (free > s.file/20 || now.Sub(c.defragmented) > tryWait):
+	case s.full && !c.shrunk && (free > s.file/20 || now.Sub(c.defragmented) > shrinkWait):
 		return defragment
 	case s.full && s.file < s.quota/10*9: // closer to the quota it would be full again at once
 		return disarm
 	case !s.full && s.file > wasteful && free > s.file/2 && now.Sub(c.defragmented) > shrinkWait:
 		return defragment
-	case s.full && now.Sub(c.told) > tellWait, s.crowded() && now.Sub(c.told) > warnWait:
+	case s.full && now.Sub(c.told) > tellWait:
 		return tell
+	case !s.full && s.crowded() && now.Sub(c.warned) > warnWait:
+		return warn
 	}
 	return rest
 }
@@ -90,7 +95,7 @@ func roomOf(k *keeper) room { return room{k.member, k.store, k.guard.meter, k.Lo
 
 // keep does what there is to do about the space.
 func (r room) keep(ctx context.Context, now time.Time) error {
-	r.tidied, r.shrunk = false, false
+	r.tidied, r.shrunk = r.server.Server.KV().Rev() == r.revision, false
 	r.meter.tell(r.log)
 	for {
 		var err error
@@ -105,7 +110,10 @@ func (r room) keep(ctx context.Context, now time.Time) error {
 			err = r.disarm(ctx)
 		case tell:
 			r.told = now
-			r.tell()
+			r.log.Error("the datastore is full and takes no writes: " + r.String())
+		case warn:
+			r.warned = now
+			r.log.Warn("the datastore is nearly full: " + r.String())
 		default:
 			return nil
 		}
@@ -124,7 +132,11 @@ func (r room) tidy(ctx context.Context) error {
 	if r.weigh(r.store).shared("history", "run") < mostRead {
 		err = r.store.Versions.Retire(ctx)
 	}
-	return errors.Join(err, r.compact(ctx))
+	err = errors.Join(err, r.compact(ctx))
+	if err == nil {
+		r.revision = r.server.Server.KV().Rev()
+	}
+	return err
 }
 
 // disarm lets etcd take writes again.
@@ -139,15 +151,6 @@ func (r room) disarm(ctx context.Context) error {
 	}
 	r.log.WithField("space", r.space()).Info("the datastore was full, and takes writes again")
 	return nil
-}
-
-// tell says whose records take the space.
-func (r room) tell() {
-	if r.space().full {
-		r.log.Error("the datastore is full and takes no writes: " + r.String())
-	} else {
-		r.log.Warn("the datastore is nearly full: " + r.String())
-	}
 }
 
 // String is whose records take the space, and what helps.

@@ -32,8 +32,8 @@ func TestNextStep(t *testing.T) {
 		"much is free, and was before":      {space{200 * mib, 90 * mib, quota, false}, cared{defragmented: past(50 * time.Minute)}, rest},
 		"much is free, and was long before": {space{200 * mib, 90 * mib, quota, false}, cared{defragmented: past(2 * time.Hour)}, defragment},
 		"much of little is free":            {space{90 * mib, mib, quota, false}, cared{}, rest},
-		"nearly full":                       {space{quota / 10 * 9, quota / 10 * 8, quota, false}, cared{}, tell},
-		"nearly full, and told":             {space{quota / 10 * 9, quota / 10 * 8, quota, false}, cared{told: past(50 * time.Minute)}, rest},
+		"nearly full":                       {space{quota / 10 * 9, quota / 10 * 8, quota, false}, cared{told: now}, warn},
+		"nearly full, and told":             {space{quota / 10 * 9, quota / 10 * 8, quota, false}, cared{warned: past(50 * time.Minute)}, rest},
 		"full":                              {space{quota, quota, quota, true}, cared{}, tidy},
 		"full, with free space":             {space{quota, quota / 2, quota, true}, cared{tidied: true}, defragment},
 		"full, just after another one": {
@@ -41,7 +41,7 @@ func TestNextStep(t *testing.T) {
 		},
 		"full until now":             {space{quota / 2, quota / 2, quota, true}, cared{tidied: true, shrunk: true}, disarm},
 		"a larger quota":             {space{quota, quota, 2 * quota, true}, cared{tidied: true, shrunk: true}, disarm},
-		"full all the same":          {space{quota, quota, quota, true}, cared{tidied: true, shrunk: true}, tell},
+		"full all the same":          {space{quota, quota, quota, true}, cared{tidied: true, shrunk: true, warned: now}, tell},
 		"nothing seems to be free":   {space{quota, quota, quota, true}, cared{tidied: true}, defragment},
 		"nothing is free":            {space{quota, quota, quota, true}, cared{tidied: true, defragmented: past(time.Minute)}, tell},
 		"too close to the quota":     {space{quota / 100 * 95, quota / 100 * 95, quota, true}, cared{tidied: true, shrunk: true}, tell},
@@ -187,7 +187,7 @@ func TestShutOutStays(t *testing.T) {
 	f, k, _ := small(t)
 	f.fillsForGood(k, f.client("db1"), "/pullet/prod/blob/")
 	_, err := k.shut(t.Context(), "db1", "admin")
-	wantError(t, "no room", err, "db1 is shut out, and 0 records of it are removed; the keeper records that when there is room: ")
+	wantError(t, "no room", err, "db1 is shut out, and 0 records of it are removed; the keeper records that when there is room (etcdserver: mvcc: database space exceeded): ")
 	wantError(t, "no room", err, "; records that several may write: blob ")
 	wantError(t, "a file that is damaged", f.damages(k), "shut.json is damaged: ")
 	for _, quota := range []render.Size{leastQuota, 2 * leastQuota} {

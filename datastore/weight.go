@@ -7,10 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
-	"go.etcd.io/etcd/server/v3/storage/schema"
-	"google.golang.org/protobuf/proto"
-
 	"github.com/pullet/pullet/state"
 )
 
@@ -20,38 +16,15 @@ type owner struct{ family, name string }
 // weight is how many bytes of the member's file the records of each owner take, with their history.
 type weight map[owner]int64
 
-// weighedAtOnce is how many records are read together. It is how many etcd keeps apart from the file at most, before it
-// writes them there: with fewer it could show those, and leave out older ones.
-const weighedAtOnce = 10_000
-
-// weigh reads all that is in the member's file, in the order in which it was written: to read the keys in their order
-// etcd would go through all of them for each part, and somebody may have written millions.
+// weigh weighs all that is in the member's file.
 func (m *member) weigh(s *state.Store) weight {
-	out, from := weight{}, []byte{0}
-	for {
-		keys := out.add(m, s, from)
-		if len(keys) < weighedAtOnce {
-			return out
-		}
-		from = append(keys[len(keys)-1], 0)
-	}
-}
-
-// add adds the records from a place in the file on, and returns their places.
-func (w weight) add(m *member, s *state.Store, from []byte) (places [][]byte) {
-	tx := m.server.Server.Backend().ConcurrentReadTx()
-	tx.RLock()
-	defer tx.RUnlock()
-	found, values := tx.UnsafeRange(schema.Key, from, []byte{0xff}, weighedAtOnce)
-	for i, at := range found {
-		var kv mvccpb.KeyValue
-		if proto.Unmarshal(values[i], &kv) == nil { // etcd would not have started with one that cannot be read
-			family, name := s.Whose(string(kv.Key))
-			w[owner{family, name}] += int64(len(at) + len(values[i]))
-		}
-		places = append(places, slices.Clone(at)) // it is etcd's, until the end
-	}
-	return places
+	out := weight{}
+	_ = m.walk(func(key string, bytes int) error {
+		family, name := s.Whose(key)
+		out[owner{family, name}] += int64(bytes)
+		return nil
+	})
+	return out
 }
 
 // shared is how much families take that nobody owns.

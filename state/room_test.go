@@ -3,8 +3,6 @@ package state
 import (
 	"fmt"
 	"testing"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // TestWhose: whose a key is, also where pullet cannot read it.
@@ -28,34 +26,6 @@ func TestWhose(t *testing.T) {
 	} {
 		if family, name := s.Whose(key); family+" "+name != want {
 			t.Errorf("%s: %s of %q", key, family, name)
-		}
-	}
-}
-
-// TestRemoveOwn: what a node alone may write goes, but for its lasting record; what others may write, and have, stays.
-func TestRemoveOwn(t *testing.T) {
-	t.Parallel()
-	s := open(t, t.TempDir())
-	gone := []string{
-		"facts/web1", "service/web1/http", "service/web1/x/y/z", "status/rollout/failed/web1", "alive/web1", "rival/web1/x",
-		"claimed/web1", "doubting/web1", "decommissioned/web1", "request/web1",
-	}
-	stays := []string{"node/web1", "facts/web10", "facts/web2", "service/web2/http", "blob/web1/001", "identity/web1", "run/v/h/result/web1"}
-	etcd, err := clientv3.New(clientv3.Config{Endpoints: s.Client.Endpoints()}) // the store writes nothing it cannot read
-	must(t, err)
-	defer func() { must(t, etcd.Close()) }()
-	for _, key := range append(gone, stays...) {
-		_, err := etcd.Put(ctx, s.key(key), "x")
-		must(t, err)
-	}
-	n, err := s.Nodes.RemoveOwn(ctx, "web1")
-	must(t, err)
-	if n != int64(len(gone)) {
-		t.Errorf("%d records are removed", n)
-	}
-	for _, key := range stays {
-		if count(t, s, s.key(key)) == 0 {
-			t.Error("removed: ", key)
 		}
 	}
 }

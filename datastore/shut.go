@@ -67,8 +67,8 @@ func (r room) lacks(err error, name string, removed int64) error {
 	if err == nil || !r.space().full {
 		return err
 	}
-	return fmt.Errorf("%s is shut out, and %d records of it are removed; the keeper records that when there is room (%w): "+
-		"%s; what a host holds is freed by typing it again then", name, removed, err, r)
+	return fmt.Errorf("%s is shut out, and %d records of it are removed; the keeper records that when there is room "+
+		"(%w): %s; what a host holds is freed by typing it again then", name, removed, err, r)
 }
 
 // lockOut ends the certificates and the users of those who lose them.

@@ -93,7 +93,7 @@ func TestClosedCalls(t *testing.T) {
 				return err
 			},
 			"lock within the fleet": func() error {
-				_, err := lockpb.NewLockClient(c.ActiveConnection()).Lock(ctx, &lockpb.LockRequest{Name: []byte("/pullet/prod/bell")})
+				_, err := lockpb.NewLockClient(c.ActiveConnection()).Lock(ctx, &lockpb.LockRequest{Name: []byte("/pullet/prod/run")})
 				return err
 			},
 			"campaign within the fleet": func() error {

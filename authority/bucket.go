@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// bucket has a number of tokens at most, and gets some back each second. Its own code, because golang.org/x/time would
-// be a dependency for these lines.
+// bucket has a number of tokens at most, and gets some back each second. Its own code, because a token
+// of golang.org/x/time cannot be given back when it was used.
 type bucket struct {
 	mu        sync.Mutex
 	left      float64

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	electionpb "go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb"
 	lockpb "go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
 
 	"github.com/pullet/pullet/authority"
@@ -89,6 +90,15 @@ func TestClosedCalls(t *testing.T) {
 				if err == nil {
 					_, err = r.Read(make([]byte, 10))
 				}
+				return err
+			},
+			"lock within the fleet": func() error {
+				_, err := lockpb.NewLockClient(c.ActiveConnection()).Lock(ctx, &lockpb.LockRequest{Name: []byte("/pullet/prod/run")})
+				return err
+			},
+			"campaign within the fleet": func() error {
+				_, err := electionpb.NewElectionClient(c.ActiveConnection()).
+					Campaign(ctx, &electionpb.CampaignRequest{Name: []byte("/pullet/prod/run")})
 				return err
 			},
 			"lock": func() error {

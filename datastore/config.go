@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pullet/pullet/render"
 )
 
 // Config is how this host keeps the fleet's datastore.
@@ -21,6 +23,9 @@ type Config struct {
 	Candidate Addresses `yaml:"candidate"`
 
 	Backup Backups `yaml:"backup"` // of the fleet's record
+
+	// Quota is how large etcd's file may be: etcd takes no writes when it has that size. Default 2GiB, at most 8GiB.
+	Quota render.Size `yaml:"quota"`
 }
 
 // Addresses are where a datastore is reached, as HOST:PORT. It listens at these ports of all addresses.
@@ -44,6 +49,16 @@ func At(host string) Addresses {
 	}
 }
 
+// The bounds of the quota: what etcd takes without one, what a fleet needs in any case, and what etcd's authors advise.
+const (
+	defaultQuota = 2 << 30
+	leastQuota   = 16 << 20
+	mostQuota    = 8 << 30
+)
+
+// quota is how large etcd's file may be, in bytes.
+func (c Config) quota() int64 { return int64(cmp.Or(c.Quota, defaultQuota)) }
+
 // DefaultDir is where a datastore is when nothing else is said.
 const DefaultDir = "/var/lib/pullet-datastore"
 
@@ -54,6 +69,9 @@ func (c Config) Set() bool { return c.Client != "" }
 func (c Config) Check() error {
 	if err := c.Backup.check(); err != nil {
 		return fmt.Errorf("datastore.backup.%w", err)
+	}
+	if q := c.quota(); q < leastQuota || q > mostQuota {
+		return fmt.Errorf("datastore.quota: %s is not between 16MiB and 8GiB", c.Quota)
 	}
 	return errors.Join(c.check("datastore"), c.Candidate.check("datastore.candidate"))
 }

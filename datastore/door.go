@@ -36,6 +36,7 @@ func (k *keeper) serveDoors(ctx context.Context) (closed func(), err error) {
 	all.Handle("/", handler)
 	all.HandleFunc("POST "+rotatePath, k.serveRotate)
 	all.HandleFunc("POST "+wantedPath, k.serveWanted)
+	all.HandleFunc("POST "+shutPath, shutHandler(k))
 	doors := []*http.Server{k.serve(ctx, inside, all)}
 	if k.Door != "" {
 		outside, err := net.Listen("tcp", listening(k.Door))

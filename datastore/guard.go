@@ -16,17 +16,18 @@ import (
 // is opened and for a user when a watch begins, and never again: a host that was shut out would see each change of the
 // record as long as it kept its connection, and could act on it again as soon as another host had the name.
 type guard struct {
+	meter   *meter
 	mu      sync.Mutex
 	revoked map[string]bool                                  // by the number of the certificate; nil: not known yet
 	open    map[string]map[*guardedStream]context.CancelFunc // what goes on, by the number of its certificate
 }
 
 func newGuard() *guard {
-	return &guard{open: map[string]map[*guardedStream]context.CancelFunc{}}
+	return &guard{meter: newMeter(), open: map[string]map[*guardedStream]context.CancelFunc{}}
 }
 
 func (g *guard) options() []grpc.ServerOption {
-	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(g.call), grpc.ChainStreamInterceptor(g.stream)}
+	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(g.call, g.meter.call), grpc.ChainStreamInterceptor(g.stream)}
 }
 
 // revoke shuts out who has these certificates, and nobody else.

@@ -3,9 +3,6 @@ package datastore
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
-	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -14,7 +11,6 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/pullet/pullet/authority"
-	"github.com/pullet/pullet/durable"
 	"github.com/pullet/pullet/state"
 )
 
@@ -44,6 +40,7 @@ type keeper struct {
 	member *member
 	store  *state.Store
 	users  users
+	cared  cared
 	broken error // nothing is open any more
 	began  bool  // as a leader
 	seen   []string
@@ -198,46 +195,6 @@ func (k *keeper) awaitVote(ctx context.Context) error {
 	return nil
 }
 
-// begin does what a leader does first.
-func (k *keeper) begin(ctx context.Context) error {
-	if k.began {
-		return nil
-	}
-	err := k.users.begin(ctx)
-	if err == nil {
-		err = k.recordFirst(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("the users of etcd: %w", err)
-	}
-	k.began = true
-	return nil
-}
-
-// recordFirst records who got a certificate before there was a record.
-func (k *keeper) recordFirst(ctx context.Context) error {
-	var first map[string]state.Identity
-	if _, err := os.Stat(k.file(firstFile)); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	err := durable.ReadJSON(k.file(firstFile), &first)
-	for name, i := range first {
-		if err == nil {
-			err = k.users.grant(ctx, name, i.Kind)
-		}
-		if err == nil {
-			err = k.store.Identities.Record(ctx, name, i)
-		}
-	}
-	if err == nil {
-		err = os.Remove(k.file(firstFile))
-	}
-	if err != nil {
-		return err
-	}
-	return durable.SyncDir(k.Dir) // recorded again, it would let in who was revoked since
-}
-
 func (k *keeper) connect(ctx context.Context) error {
 	store, err := k.member.connect(ctx, k.Fleet)
 	if err == nil {
@@ -276,55 +233,24 @@ func (k *keeper) round(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	err = k.renew(ctx, now)
+	if err := (notes{k.Config}).mark(c); err != nil {
+		return 0, err
+	}
+	// First: what is recorded needs room.
+	err = errors.Join(roomOf(k).keep(ctx, now), k.renew(ctx, now))
 	if !leads {
 		k.began = false
-		return c.Revision, errors.Join(err, k.revoke(slices.Collect(maps.Keys(c.Revoked)), now))
+		noted, failed := notes{k.Config}.read() // of people who typed it on this host
+		return c.Revision, errors.Join(err, failed, k.do(ctx, todo{revoke: noted}, c, now))
 	}
 	return c.Revision, errors.Join(err, k.lead(ctx, c, now))
 }
 
-// lead does what is done once for all members.
-func (k *keeper) lead(ctx context.Context, c state.Credentials, now time.Time) error {
-	names, err := k.users.list(ctx)
-	if err != nil {
-		return err
-	}
-	known := decide(c, k.strangers(c, names), now)
-	err = errors.Join(k.do(ctx, known, c, now), k.publish(ctx, c.Identities))
-	if err == nil && k.keys.authority.Rotating() && len(k.keys.former(c.Identities)) == 0 {
-		err = k.finish(ctx, c, now)
-	}
-	return err
-}
-
-// strangers are the users without those whom nobody invited, as long as the round before did not see them: another
-// member lets in somebody just now.
-func (k *keeper) strangers(c state.Credentials, users []string) []string {
-	before := k.seen
-	k.seen = users
-	return slices.DeleteFunc(slices.Clone(users), func(name string) bool {
-		_, invited := c.Identities[name]
-		return !invited && !slices.Contains(before, name)
-	})
-}
-
 // do does it, who loses first.
 func (k *keeper) do(ctx context.Context, t todo, c state.Credentials, now time.Time) error {
-	var errs []error
-	numbers := slices.Collect(maps.Keys(c.Revoked))
+	errs := []error{k.lockOut(ctx, t, c, now)}
 	for _, name := range t.revoke {
-		for _, one := range c.Identities[name].Serials {
-			numbers = append(numbers, one.Number)
-		}
-	}
-	errs = append(errs, k.revoke(without(numbers, t.revoked), now))
-	for _, name := range slices.Concat(t.revoke, t.drop) {
-		errs = append(errs, k.users.drop(ctx, name))
-	}
-	for _, name := range t.revoke {
-		k.Log.WithField("name", name).Info("revoked")
-		errs = append(errs, k.store.Identities.Strike(ctx, name, c.Identities[name].Serials, true))
+		errs = append(errs, k.strike(ctx, name, c))
 	}
 	for _, name := range t.grant {
 		errs = append(errs, k.users.grant(ctx, name, c.Identities[name].Kind))

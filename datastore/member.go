@@ -25,6 +25,10 @@ import (
 const (
 	startTimeout = time.Minute
 	keptHistory  = "1h" // of the record: etcd forgets older revisions
+
+	// compactedAtOnce is how many revisions etcd forgets together. It rests for 10 ms behind each part, and the keeper
+	// waits for the whole of a record that somebody filled with millions.
+	compactedAtOnce = 10_000
 )
 
 // member is the etcd of a datastore that this process runs.
@@ -98,6 +102,8 @@ func (c Config) member(name string) (*embed.Config, error) {
 		ClientCertAuth: true, CRLFile: c.file(crlFile),
 	}
 	out.EnableGRPCGateway = false // it would act with the certificate of the server
+	out.QuotaBackendBytes = c.quota()
+	out.CompactionBatchLimit = compactedAtOnce
 	out.AutoCompactionMode, out.AutoCompactionRetention = "periodic", keptHistory
 	out.MaxLearners = membership.MaxLearners
 	out.StrictReconfigCheck = false // it lets no learner in while a member is away; package membership watches the quorum

@@ -2,12 +2,10 @@ package datastore
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
 
-	"github.com/pullet/pullet/authority"
 	"github.com/pullet/pullet/state"
 )
 
@@ -79,27 +77,15 @@ func (k *keeper) confirm(ctx context.Context, name string, i state.Identity, use
 // serveRotate answers root of this host.
 func (k *keeper) serveRotate(w http.ResponseWriter, r *http.Request) {
 	done, err := k.rotate(r.Context(), r.URL.Query().Has("finish"))
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusConflict)
-		return
-	}
-	_ = json.NewEncoder(w).Encode(done) // a client that left does not miss it
+	answer(w, done, err)
 }
 
 // Rotate asks the datastore of this host for another authority, or to finish that.
-func Rotate(ctx context.Context, c Config, finish bool) (Rotated, error) {
+func Rotate(ctx context.Context, c Config, finish bool) (out Rotated, err error) {
 	path := rotatePath
 	if finish {
 		path += "?finish"
 	}
-	var out Rotated
-	response, err := authority.PostInside(ctx, c.DoorSocket(), path, nil)
-	if err != nil {
-		return out, err
-	}
-	defer response.Body.Close() // it was read
-	if err := answered(response); err != nil {
-		return out, err
-	}
-	return out, json.NewDecoder(response.Body).Decode(&out)
+	err = askInside(ctx, c, path, nil, &out)
+	return out, err
 }

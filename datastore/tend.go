@@ -209,7 +209,7 @@ const caughtUp = 1000
 // cluster is the view as the decision takes it.
 func (t *tending) cluster(v view, now time.Time) membership.Cluster {
 	w := v.record.Wanted
-	c := membership.Cluster{Count: w.Count, ReplaceAfter: w.ReplaceAfter}
+	c, failed := membership.Cluster{Count: w.Count, ReplaceAfter: w.ReplaceAfter}, failures(v.record.Steps)
 	away := map[string]time.Time{}
 	for _, m := range v.members {
 		node := v.node(m)
@@ -231,18 +231,40 @@ func (t *tending) cluster(v view, now time.Time) membership.Cluster {
 	for _, h := range w.Hosts {
 		_, offers := v.record.Carriers[h.Node]
 		c.Hosts = append(c.Hosts, membership.Host{
-			Node: h.Node, Domain: h.Domain, Ready: offers && v.record.Alive[h.Node], Failed: failed(v.record.Steps, h.Node),
+			Node: h.Node, Domain: h.Domain,
+			Ready:  offers && v.record.Alive[h.Node] && !v.record.Moving[h.Node],
+			Failed: slices.Contains(failed, h.Node),
 		})
 	}
-	return c
+	return withoutOldFailures(c, failed)
 }
 
-// failed reports a host that did not come when it was taken last.
-func failed(steps state.MemberSteps, node string) bool {
+// failures are the hosts that did not come when they were taken last, the latest first.
+func failures(steps state.MemberSteps) (out []string) {
+	var seen []string
 	for _, s := range slices.Backward(steps.Steps) {
-		if s.Node == node {
-			return s.Failed
+		if s.Failed && !slices.Contains(seen, s.Node) {
+			out = append(out, s.Node)
+		}
+		seen = append(seen, s.Node)
+	}
+	return out
+}
+
+// withoutOldFailures forgets that hosts failed when all that could come did, but for the last one: each is tried in
+// turn.
+func withoutOldFailures(c membership.Cluster, failed []string) membership.Cluster {
+	answers := func(node string) bool {
+		return slices.ContainsFunc(c.Members, func(m membership.Member) bool { return m.Node == node && m.Down == 0 })
+	}
+	for _, h := range c.Hosts {
+		if h.Ready && !h.Failed && !answers(h.Node) {
+			return c
 		}
 	}
-	return false
+	for i := range c.Hosts {
+		h := &c.Hosts[i]
+		h.Failed = h.Failed && h.Node == failed[0]
+	}
+	return c
 }

@@ -3,12 +3,8 @@ package datastore
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
-	"strings"
 
-	"github.com/pullet/pullet/authority"
 	"github.com/pullet/pullet/state"
 )
 
@@ -26,21 +22,7 @@ func Want(ctx context.Context, c Config, w state.Wanted) error {
 	if err != nil {
 		return err
 	}
-	response, err := authority.PostInside(ctx, c.DoorSocket(), wantedPath, text)
-	if err != nil {
-		return err
-	}
-	return errors.Join(answered(response), response.Body.Close())
-}
-
-// answered is why the datastore of this host did not do what it was asked.
-func answered(response *http.Response) error {
-	if response.StatusCode == http.StatusOK {
-		return nil
-	}
-	var said strings.Builder
-	_, err := io.Copy(&said, io.LimitReader(response.Body, 4<<10))
-	return errors.Join(errors.New(strings.TrimSpace(said.String())), err)
+	return askInside(ctx, c, wantedPath, text, &struct{}{})
 }
 
 // serveWanted answers the agent of this host.
@@ -52,7 +34,5 @@ func (k *keeper) serveWanted(w http.ResponseWriter, r *http.Request) {
 		defer k.mu.Unlock()
 		err = k.store.Datastores.Want(r.Context(), wanted)
 	}
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusConflict)
-	}
+	answer(w, struct{}{}, err)
 }

@@ -20,7 +20,9 @@ type Datastore struct {
 	StepsRev int64 // the revision of Steps
 }
 
-func (s *Datastores) key(parts ...string) string { return s.store.key(append([]string{"datastore"}, parts...)...) }
+func (s *Datastores) key(parts ...string) string {
+	return s.store.key(append([]string{"datastore"}, parts...)...)
+}
 
 // HandedKey is what a node gets when it becomes a member.
 func (s *Datastores) HandedKey(node string) string { return s.key("handed", node) }
@@ -146,6 +148,15 @@ func (s *Datastores) Record(ctx context.Context, steps MemberSteps, revision int
 	key := s.key("steps")
 	done, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", revision)).
 		Then(Put(key, steps)).Commit()
+	return err == nil && done.Succeeded, err
+}
+
+// Turn takes the turn of a member for what one of them does at a time, as long as the lease lives. It is false where
+// another one has it.
+func (s *Datastores) Turn(ctx context.Context, node string, lease clientv3.LeaseID) (bool, error) {
+	key := s.key("turn")
+	done, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
+		Then(Put(key, Title(node), clientv3.WithLease(lease))).Commit()
 	return err == nil && done.Succeeded, err
 }
 

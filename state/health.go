@@ -40,3 +40,6 @@ func (s *Store) Health(ctx context.Context) (members []Endpoint, full bool, err 
 	}
 	return members, full, nil
 }
+
+// WhenFull is what helps when the store is out of space.
+func (s *Store) WhenFull() string { return s.access.whenFull() }

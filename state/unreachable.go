@@ -40,15 +40,22 @@ func (e *UnreachableError) Error() string {
 	case len(e.Endpoints) == 0:
 		return e.Err.Error()
 	case e.Full():
-		return fmt.Sprintf(
-			"etcd at %s is out of space and takes no writes: etcdctl compact, defrag, then alarm disarm",
-			strings.Join(e.Endpoints, ", "),
-		)
+		return fmt.Sprintf("etcd at %s is out of space and takes no writes: %s",
+			strings.Join(e.Endpoints, ", "), e.Access.whenFull())
 	case e.Denied():
 		return fmt.Sprintf("etcd at %s refuses this host: %s", strings.Join(e.Endpoints, ", "), e.denial())
 	}
 	return fmt.Sprintf("etcd is unreachable at %s: %v; try: etcdctl --endpoints %s%s endpoint health",
 		strings.Join(e.Endpoints, ", "), e.Err, strings.Join(e.Endpoints, ","), e.Access.Flags)
+}
+
+// whenFull is what helps against a store that is full. The keeper of a datastore does what helps, but for records that
+// somebody wrote who may.
+func (a Access) whenFull() string {
+	if a.Kind != "" {
+		return "journalctl -u pullet-etcd on the host of the datastore says whose records fill it (docs/fleet.md)"
+	}
+	return "etcdctl compact, defrag, then alarm disarm"
 }
 
 // Full reports that the store is out of space: it answers, and what was to be written is not.

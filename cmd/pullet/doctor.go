@@ -302,7 +302,7 @@ func etcd(ctx context.Context, store *state.Store) []finding {
 		case m.Took > time.Second:
 			f.State, f.Do = warn, "a slow etcd makes nodes lose their leases: look at its disk and the network"
 		case m.Quota > 0 && m.Size > m.Quota*8/10:
-			f.State, f.Do = warn, "it is nearly full: etcdctl compact and defrag"
+			f.State, f.Do = warn, "it is nearly full: "+store.WhenFull()
 		}
 		found = append(found, f)
 	}
@@ -313,7 +313,7 @@ func etcd(ctx context.Context, store *state.Store) []finding {
 				"etcd",
 				bad,
 				"it is out of space and takes no writes",
-				"etcdctl compact, defrag, then alarm disarm",
+				store.WhenFull(),
 			},
 		)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/datastore"
 	"github.com/pullet/pullet/state"
 )
 
@@ -17,8 +18,15 @@ func fleetRevokeCommand(a *app) *cobra.Command {
 		Long: "Revoke has the keeper of the datastore remove somebody's user and list the certificates as revoked. For\n" +
 			"a host use pullet decommission, which does this, too, and frees what the host holds.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.steers(cmd, func(ctx context.Context, store *state.Store) error {
+			err := a.steers(cmd, func(ctx context.Context, store *state.Store) error {
 				return fleetCmd{a}.revoke(ctx, store, args[0])
+			})
+			return a.unlessFull(err, "pullet fleet revoke "+args[0], func(c datastore.Config) error {
+				_, err := datastore.Shut(cmd.Context(), c, args[0], a.operator())
+				if err == nil {
+					fmt.Fprintf(a.out, "%s is revoked\n", args[0])
+				}
+				return err
 			})
 		},
 	}

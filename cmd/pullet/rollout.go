@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/datastore"
 	"github.com/pullet/pullet/state"
 )
 
@@ -35,12 +36,19 @@ func decommissionCommand(a *app) *cobra.Command {
 			"pull. This also gives up a node that is listed under nodes/ and never came; pullet status names\n" +
 			"those that are listed there and decommissioned.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.steers(
+			err := a.steers(
 				cmd,
 				func(ctx context.Context, store *state.Store) error {
 					return steerCmd{a}.decommission(ctx, store, args[0], force)
 				},
 			)
+			return a.unlessFull(err, "pullet decommission --force "+args[0], func(c datastore.Config) error {
+				done, err := datastore.Shut(cmd.Context(), c, args[0], a.operator())
+				if err == nil {
+					err = steerCmd{a}.decommissioned(args[0], done.GivenUp, "; the datastore was full")
+				}
+				return err
+			})
 		},
 	}
 	c.Flags().BoolVar(&force, "force", false, "also a node that counts as alive: its lease has not ended")
@@ -52,6 +60,20 @@ func (a steerCmd) decommission(ctx context.Context, store *state.Store, node str
 	if err != nil {
 		return err
 	}
+	hint := ""
+	o, unread := store.Views.Fleet(ctx, false) // it is done: what cannot be read now is only a hint
+	if unread == nil && slices.Contains(stillListed(o), node) {
+		hint = "; it is still listed under nodes/: remove it there"
+	}
+	err = a.decommissioned(node, done, hint)
+	if late := store.Identities.AwaitRevoked(ctx, node); late != nil {
+		err = fmt.Errorf("the certificate of %s counts until the keeper comes back (pullet etcd): %w", node, late)
+	}
+	return err
+}
+
+// decommissioned says what came of a node, with a hint.
+func (a steerCmd) decommissioned(node string, done state.GivenUp, hint string) error {
 	fmt.Fprintf(a.out, "%s is decommissioned", node)
 	if done.By != "" {
 		fmt.Fprintf(a.out, " (it was already, by %s %s ago)", done.By, ago(done.At))
@@ -59,14 +81,7 @@ func (a steerCmd) decommission(ctx context.Context, store *state.Store, node str
 	if len(done.Freed) > 0 {
 		fmt.Fprintf(a.out, "; freed %s", strings.Join(done.Freed, ", "))
 	}
-	o, unread := store.Views.Fleet(ctx, false) // it is done: what cannot be read now is only a hint
-	if unread == nil && slices.Contains(stillListed(o), node) {
-		fmt.Fprint(a.out, "; it is still listed under nodes/: remove it there")
-	}
-	_, err = fmt.Fprintln(a.out)
-	if late := store.Identities.AwaitRevoked(ctx, node); late != nil {
-		err = fmt.Errorf("the certificate of %s counts until the keeper comes back (pullet etcd): %w", node, late)
-	}
+	_, err := fmt.Fprintln(a.out, hint)
 	for _, step := range done.Began {
 		const text = "  %s began %s, and its end is not on record: look at %[1]s; %[3]s\n"
 		fmt.Fprintf(a.out, text, node, step, state.SettleHint(step))

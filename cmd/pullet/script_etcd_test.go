@@ -2,15 +2,23 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"github.com/pullet/pullet/state"
 )
@@ -187,4 +195,32 @@ func forgeVersion(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	_, err = s.Client.Do(context.Background(), state.Put(s.Versions.CurrentKey(), forged))
 	ts.Check(err)
+}
+
+// fill DIR CLIENT KEY writes records below a key with the certificate of the host whose configuration is in a
+// directory, until the datastore at an address takes no more. They are so small that nearly all of its file is in use
+// then.
+func fillDatastore(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: fill DIR CLIENT KEY")
+	}
+	file := filepath.Join(ts.MkAbs(args[0]), "fleet", "host.pem")
+	pair, err := tls.LoadX509KeyPair(file, file)
+	ts.Check(err)
+	ca, err := os.ReadFile(filepath.Join(ts.MkAbs(args[0]), "fleet", "ca.pem"))
+	ts.Check(err)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	etcd, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{"https://" + args[1]}, DialTimeout: time.Minute, Logger: zap.NewNop(),
+		TLS: &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12},
+	})
+	ts.Check(err)
+	defer func() { ts.Check(etcd.Close()) }()
+	for i := 0; err == nil; i++ {
+		_, err = etcd.Put(context.Background(), fmt.Sprintf("/pullet/default/%s/%d", args[2], i), strings.Repeat("x", 64<<10))
+	}
+	if !errors.Is(err, rpctypes.ErrNoSpace) {
+		ts.Fatalf("the datastore refuses more, and not because it is full: %v", err)
+	}
 }

@@ -44,6 +44,7 @@ type keeper struct {
 	broken error // nothing is open any more
 	began  bool  // as a leader
 	seen   []string
+	wake   chan struct{} // the members changed: hosts are to know
 }
 
 const (
@@ -66,7 +67,7 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func run(ctx context.Context, o Options) (err error) {
-	k := &keeper{Options: o, guard: newGuard()}
+	k := &keeper{Options: o, guard: newGuard(), wake: make(chan struct{}, 1)}
 	if k.keys, err = readKeys(o.Config, o.Fleet); err != nil {
 		return err
 	}
@@ -134,6 +135,7 @@ func (k *keeper) loop(ctx context.Context) error {
 		}()
 		select {
 		case <-changed:
+		case <-k.wake:
 		case <-member.leaderChanged():
 		case <-member.removed():
 			if now, _, _ := k.serving(); now == member {

@@ -38,6 +38,10 @@ func (t *tending) step(ctx context.Context, store *state.Store, v view) error {
 	if err := t.take(ctx, store, v, next); err != nil {
 		return fmt.Errorf("%s %s: %w", next.Kind, next.Node, err)
 	}
+	select {
+	case t.wake <- struct{}{}:
+	default: // it is awake already
+	}
 	return nil
 }
 

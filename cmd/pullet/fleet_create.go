@@ -15,12 +15,6 @@ import (
 	"github.com/pullet/pullet/datastore"
 )
 
-// The ports of a datastore where nothing else is said: that of etcd, and the one before it.
-const (
-	clientPort = "2379"
-	doorPort   = "2378"
-)
-
 // fleetCreate are the flags of fleet create.
 type fleetCreate struct {
 	datastore.Config
@@ -41,8 +35,9 @@ func fleetCreateCommand(a *app) *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&o.address, "address", "", "the name or address at which other hosts reach this one (default: its name)")
-	f.StringVar(&o.Client, "client", "", "HOST:PORT of the datastore (default: the address, port "+clientPort+")")
-	f.StringVar(&o.Door, "door", "", "HOST:PORT at which hosts join (default: the address, port "+doorPort+")")
+	f.StringVar(&o.Client, "client", "", "HOST:PORT of the datastore (default: the address, port "+datastore.ClientPort+")")
+	f.StringVar(&o.Door, "door", "", "HOST:PORT at which hosts join (default: the address, port "+datastore.DoorPort+")")
+	f.StringVar(&o.Peer, "peer", "", "HOST:PORT for further members (default: the address, port "+datastore.PeerPort+")")
 	f.BoolVar(&o.noDoor, "no-door", false, "nobody joins over the network: fleet add lets hosts in over ssh")
 	f.StringVar(&o.Dir, "dir", "", "where the datastore is kept (default: "+datastore.DefaultDir+")")
 	f.StringVar(&o.operator, "operator", "admin", "the name of the operator who has the first certificate")
@@ -57,12 +52,13 @@ func (o *fleetCreate) complete(c agent.Config) error {
 			return fmt.Errorf("this host has no name, say --address: %w", err)
 		}
 	}
-	o.Client = cmp.Or(o.Client, net.JoinHostPort(o.address, clientPort))
+	o.Client = cmp.Or(o.Client, net.JoinHostPort(o.address, datastore.ClientPort))
 	if o.noDoor && o.Door != "" {
 		return usage(errors.New("--door and --no-door exclude each other"))
 	}
+	o.Peer = cmp.Or(o.Peer, net.JoinHostPort(o.address, datastore.PeerPort))
 	if !o.noDoor {
-		o.Door = cmp.Or(o.Door, net.JoinHostPort(o.address, doorPort))
+		o.Door = cmp.Or(o.Door, net.JoinHostPort(o.address, datastore.DoorPort))
 	}
 	o.Dir = cmp.Or(o.Dir, c.Datastore.Dir)
 	return usage(o.Check())

@@ -8,23 +8,18 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/sirupsen/logrus"
-	"go.yaml.in/yaml/v4"
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/datastore"
-	"github.com/pullet/pullet/durable"
-	"github.com/pullet/pullet/ownfile"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
 
-// carrying is this host's part in the fleet's datastore: it knows where the members are, tells a member on this host what
-// the repository wants, offers to become one where the repository names the host, and becomes one.
+// carrying is this host's part in the fleet's datastore: it knows where the members are, tells a member on this host
+// what the repository wants, offers to become one where the repository names the host, and becomes one.
 type carrying struct {
 	*self
 	*joined
@@ -46,7 +41,7 @@ func (c *carrying) tend(ctx context.Context, runs bool) {
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	err := c.config.keepEndpoints(c.presence.Found.Authority.Endpoints)
+	err := c.config.Etcd.remember(c.presence.Found.Authority.Endpoints)
 	if err == nil {
 		err = c.become(ctx)
 	}
@@ -79,7 +74,7 @@ func (c *carrying) want(ctx context.Context) error {
 	if c.store == nil || !slices.Contains(may, c.config.Node.Name) {
 		return nil
 	}
-	at, err := c.config.candidate(c.presence.Found.Authority)
+	at, err := c.candidate()
 	if err != nil {
 		return err
 	}
@@ -113,11 +108,12 @@ func (c *carrying) become(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	at, err := c.config.candidate(c.presence.Found.Authority)
+	at, err := c.candidate()
 	if err != nil {
 		return err
 	}
-	if err := c.config.writeDatastore(c.config.Datastore.Dir, at, "pullet"); err != nil {
+	j := &Joining{File: c.config.file}
+	if err := j.placeDatastore(c.config.Datastore.Dir, at, "pullet"); err != nil {
 		return err
 	}
 	if err := c.config.Datastore.Accept(*h, believed); err != nil {
@@ -136,22 +132,26 @@ func (c *carrying) start(ctx context.Context) error {
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("this host is to carry it, and pullet-etcd.service is not started: %w; start it, or run pullet etcd", err)
+		return fmt.Errorf(
+			"this host is to carry it, and pullet-etcd.service is not started: %w; start it, or run pullet etcd",
+			err,
+		)
 	}
 	return nil
 }
 
 // candidate is where a datastore on this host would be reached.
-func (c Config) candidate(fleet state.Authority) (datastore.Addresses, error) {
-	if c.Datastore.Candidate.Client != "" {
-		return c.Datastore.Candidate, nil
+func (c *carrying) candidate() (datastore.Addresses, error) {
+	d := c.config.Datastore
+	if d.Candidate.Client != "" {
+		return d.Candidate, nil
 	}
-	if c.Datastore.Set() {
-		return c.Datastore.Addresses, nil
+	if d.Set() {
+		return d.Addresses, nil
 	}
-	host, err := addressTo(c.Etcd.Endpoints)
+	host, err := addressTo(c.config.Etcd.reached())
 	at := datastore.At(host)
-	if fleet.Door == "" {
+	if c.presence.Found.Authority.Door == "" {
 		at.Door = ""
 	}
 	return at, err
@@ -175,50 +175,4 @@ func addressTo(endpoints []string) (string, error) {
 	}
 	return "", fmt.Errorf("the address of this host is not known: %w; say datastore.candidate.client",
 		cmp.Or(failed, errors.New("no endpoint is known")))
-}
-
-// writeDatastore writes where the datastore on this host is.
-func (c Config) writeDatastore(dir string, at datastore.Addresses, by string) error {
-	text, err := yaml.Marshal(map[string]any{"datastore": filled(map[string]any{
-		"dir": dir, "client": at.Client, "door": at.Door, "peer": at.Peer,
-	})})
-	if err != nil {
-		return err
-	}
-	j := &Joining{File: c.file}
-	return j.write(datastoreFile, append([]byte("# Written by "+by+".\n"), text...))
-}
-
-// endpointsFile has the members of the datastore as this host knew them last, beside the authority that it believes.
-const endpointsFile = "endpoints"
-
-// endpoints are where the fleet's record is reached: at the members that this host knew last, and at those that its
-// configuration names.
-func (c Config) endpoints() []string {
-	out := slices.Clone([]string(c.Etcd.Endpoints))
-	if !c.Etcd.Renew || len(out) == 0 {
-		return out
-	}
-	text, err := ownfile.Read(c.endpointsPath())
-	if err != nil { // there is none yet, or it is made anew
-		return out
-	}
-	for _, at := range strings.Fields(string(text)) {
-		if u, err := url.Parse(at); err == nil && u.Scheme == "https" && !slices.Contains(out, at) {
-			out = append(out, at)
-		}
-	}
-	return out
-}
-
-func (c Config) endpointsPath() string { return filepath.Join(filepath.Dir(c.Etcd.TLS.CA), endpointsFile) }
-
-// keepEndpoints remembers where the members are, for the time when those that the configuration names are gone.
-func (c Config) keepEndpoints(now []string) error {
-	text := strings.Join(now, "\n") + "\n"
-	have, err := ownfile.Read(c.endpointsPath())
-	if len(now) == 0 || err == nil && string(have) == text {
-		return nil
-	}
-	return durable.Replace(c.endpointsPath(), []byte(text))
 }

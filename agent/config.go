@@ -286,7 +286,7 @@ func (c Config) store() state.Config {
 		dir = filepath.Join(c.Paths.State, "etcd")
 	}
 	return state.Config{
-		Endpoints: c.endpoints(), TLS: c.Etcd.TLS, Username: c.Etcd.Username, PasswordFile: c.Etcd.PasswordFile,
+		Endpoints: c.Etcd.reached(), TLS: c.Etcd.TLS, Username: c.Etcd.Username, PasswordFile: c.Etcd.PasswordFile,
 		Fleet: c.Fleet, Dir: dir, Timeout: time.Duration(c.Etcd.Timeout),
 	}
 }

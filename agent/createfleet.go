@@ -38,7 +38,8 @@ func (c Config) CreateFleet(
 		return made, err
 	}
 	// First: it tells a fleet that is being made from one with an etcd of its own.
-	if err := c.writeDatastore(d.Dir, d.Addresses, "pullet fleet create"); err != nil {
+	j := &Joining{File: c.file}
+	if err := j.placeDatastore(d.Dir, d.Addresses, "pullet fleet create"); err != nil {
 		return made, err
 	}
 	for _, i := range []authority.Invitation{
@@ -101,4 +102,15 @@ func withoutRepositories(text string) (string, error) {
 	delete(c, "repositories")
 	out, err := yaml.Marshal(c)
 	return string(out), err
+}
+
+// placeDatastore writes where the datastore on this host is.
+func (j *Joining) placeDatastore(dir string, at datastore.Addresses, by string) error {
+	text, err := yaml.Marshal(map[string]any{"datastore": filled(map[string]any{
+		"dir": dir, "client": at.Client, "door": at.Door, "peer": at.Peer,
+	})})
+	if err != nil {
+		return err
+	}
+	return j.write(datastoreFile, append([]byte("# Written by "+by+".\n"), text...))
 }

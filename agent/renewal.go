@@ -156,7 +156,7 @@ func (c Config) RenewForPeople(ctx context.Context, store *state.Store) error {
 		return err
 	}
 	_, err = renewal{files, store, time.Now()}.keep(ctx, fleet)
-	return errors.Join(err, c.keepEndpoints(fleet.Endpoints))
+	return errors.Join(err, c.Etcd.remember(fleet.Endpoints))
 }
 
 // Operator is the name of the operator who types commands here; "" where no certificate says so.

@@ -32,7 +32,7 @@ const (
 	keeperName    = "root"
 	// ServerName is the name in certificates of a datastore, and of no client: its members know each other by it.
 	ServerName = "datastore"
-	ofFleet       = "pullet:"
+	ofFleet    = "pullet:"
 )
 
 var kinds = []Kind{Node, Operator, Viewer, Server, Keeper}

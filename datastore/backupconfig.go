@@ -18,8 +18,8 @@ type Backups struct {
 	To    string          `yaml:"to"`    // a directory, or an https URL of one, for root only
 	Keep  int             `yaml:"keep"`  // how many stay in a directory; default 7
 
-	// age or SSH keys (ssh-ed25519, ssh-rsa) for which they are encrypted, with the key of the authority in them. Nothing:
-	// they are not encrypted, and without that key
+	// age or SSH keys (ssh-ed25519, ssh-rsa) for which they are encrypted, with the key of the authority in them.
+	// Nothing: they are not encrypted, and without that key
 	Recipients render.Strings `yaml:"recipients"`
 
 	HeadersFile string `yaml:"headersFile"` // with headers for the URL, one a line: "Name: value"; mode 0600

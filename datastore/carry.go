@@ -28,8 +28,8 @@ func (c Config) Carries() bool {
 	return err == nil
 }
 
-// Offer is what this host says of itself that may carry the datastore, at these addresses. It makes the key that what it
-// gets then is encrypted for.
+// Offer is what this host says of itself that may carry the datastore, at these addresses. It makes the key that what
+// it gets then is encrypted for.
 func (c Config) Offer(at Addresses) (state.Carrier, error) {
 	key, err := c.recipient()
 	if err != nil {
@@ -120,7 +120,9 @@ func (c Config) putAside(now time.Time) (string, error) {
 	if err := os.Mkdir(aside, 0o700); err != nil {
 		return "", err
 	}
-	for _, name := range []string{authorityFile, memberDir, clusterFile, joiningFile, keeperFile, serverFile, bundleFile, crlFile} {
+	for _, name := range []string{
+		authorityFile, memberDir, clusterFile, joiningFile, keeperFile, serverFile, bundleFile, crlFile,
+	} {
 		if err := os.Rename(c.file(name), filepath.Join(aside, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}

@@ -45,7 +45,10 @@ const (
 // At are the usual addresses of a host.
 func At(host string) Addresses {
 	return Addresses{
-		Client: net.JoinHostPort(host, ClientPort), Door: net.JoinHostPort(host, DoorPort), Peer: net.JoinHostPort(host, PeerPort),
+		Client: net.JoinHostPort(
+			host,
+			ClientPort,
+		), Door: net.JoinHostPort(host, DoorPort), Peer: net.JoinHostPort(host, PeerPort),
 	}
 }
 

@@ -22,8 +22,11 @@ import (
 // closeTime is how long a door has to answer who stands in it.
 const closeTime = 5 * time.Second
 
-// serveDoors opens the door for root of this host, and where one is wanted the one on the network.
-func (k *keeper) serveDoors(ctx context.Context) (closed func(), err error) {
+// doors are where somebody with an invitation asks for a certificate, and root of this host for more.
+type doors struct{ *keeper }
+
+// open opens the door for root of this host, and where one is wanted the one on the network.
+func (k doors) open(ctx context.Context) (closed func(), err error) {
 	handler := authority.Handler(k.admit, func(err error) { k.Log.WithError(err).Warn("somebody could not join") })
 	if err := os.Remove(k.DoorSocket()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -34,9 +37,9 @@ func (k *keeper) serveDoors(ctx context.Context) (closed func(), err error) {
 	}
 	all := http.NewServeMux()
 	all.Handle("/", handler)
-	all.HandleFunc("POST "+rotatePath, k.serveRotate)
-	all.HandleFunc("POST "+wantedPath, k.serveWanted)
-	all.HandleFunc("POST "+shutPath, shutHandler(k))
+	all.HandleFunc("POST "+rotatePath, rotateHandler(k.keeper))
+	all.HandleFunc("POST "+wantedPath, wantedHandler(k.keeper))
+	all.HandleFunc("POST "+shutPath, shutHandler(k.keeper))
 	doors := []*http.Server{k.serve(ctx, inside, all)}
 	if k.Door != "" {
 		outside, err := net.Listen("tcp", listening(k.Door))
@@ -56,7 +59,7 @@ func (k *keeper) serveDoors(ctx context.Context) (closed func(), err error) {
 }
 
 // serve serves one door.
-func (k *keeper) serve(ctx context.Context, at net.Listener, handler http.Handler) *http.Server {
+func (k doors) serve(ctx context.Context, at net.Listener, handler http.Handler) *http.Server {
 	door := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
@@ -71,13 +74,13 @@ func (k *keeper) serve(ctx context.Context, at net.Listener, handler http.Handle
 }
 
 // serverCertificate reads the credentials at each connection: they are renewed while the door is open.
-func (k *keeper) serverCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (k doors) serverCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(k.file(serverFile), k.file(serverFile))
 	return &pair, err
 }
 
 // admit gives somebody with an invitation a certificate. The token is used when that is sure to work.
-func (k *keeper) admit(ctx context.Context, asked authority.Asked) (authority.Answer, error) {
+func (k doors) admit(ctx context.Context, asked authority.Asked) (authority.Answer, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
@@ -115,7 +118,7 @@ func (k *keeper) admit(ctx context.Context, asked authority.Asked) (authority.An
 }
 
 // invitation is the one that a token opens.
-func (k *keeper) invitation(ctx context.Context, token string, now time.Time) (state.Invitation, error) {
+func (k doors) invitation(ctx context.Context, token string, now time.Time) (state.Invitation, error) {
 	id, err := authority.TokenID(token)
 	if err != nil {
 		return state.Invitation{}, err
@@ -143,7 +146,7 @@ func noInvitation(err error) error {
 
 // enter lets somebody in, and strikes the certificates that the name had before. Etcd knows the user before the record
 // has it: a user who is not on record is removed by the next round, so a kill in between leaves nobody half let in.
-func (k *keeper) enter(ctx context.Context, name string, i state.Identity, c state.Credentials, now time.Time) error {
+func (k doors) enter(ctx context.Context, name string, i state.Identity, c state.Credentials, now time.Time) error {
 	if before := c.Identities[name].Serials; len(before) > 0 {
 		if err := k.store.Identities.Strike(ctx, name, before, false); err != nil {
 			return err

@@ -24,8 +24,8 @@ type Options struct {
 	// Invited completes the answer for somebody who joins: the configuration and its files.
 	Invited func(i state.Invitation, a *authority.Answer) error
 
-	// Serving is called when clients and new hosts are answered, or when this host gets the record as a new member; nil:
-	// nobody waits for that.
+	// Serving is called when clients and new hosts are answered, or when this host gets the record as a new member;
+	// nil: nobody waits for that.
 	Serving func()
 
 	every time.Duration // between two looks at the members; default 5s
@@ -52,8 +52,8 @@ const (
 	restTime  = 200 * time.Millisecond // between two looks: what a host asks again and again is answered together
 )
 
-// Run serves the datastore until ctx ends, or etcd does. When other members removed this one, what it kept is put aside,
-// and it ends without an error.
+// Run serves the datastore until ctx ends, or etcd does. When other members removed this one, what it kept is put
+// aside, and it ends without an error.
 func Run(ctx context.Context, o Options) error {
 	err := run(ctx, o)
 	if !errors.Is(err, errRemoved) {
@@ -92,7 +92,7 @@ func run(ctx context.Context, o Options) (err error) {
 	if _, err := k.round(ctx); err != nil {
 		return err
 	}
-	closed, err := k.serveDoors(ctx)
+	closed, err := doors{k}.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -220,8 +220,8 @@ func (k *keeper) reopen(ctx context.Context) error {
 	return k.broken
 }
 
-// round does what there is to do: what each keeper does for its own member, and what the one does whose member leads. It
-// returns the revision that it knows.
+// round does what there is to do: what each keeper does for its own member, and what the one does whose member leads.
+// It returns the revision that it knows.
 func (k *keeper) round(ctx context.Context) (int64, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

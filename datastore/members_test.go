@@ -132,8 +132,8 @@ func (c *cluster) signal(name string, s syscall.Signal) {
 	c.must(c.hosts[name].process.Process.Signal(s))
 }
 
-// pulls does for a host what its pulls do until the test ends: it has a lease, offers to carry the datastore, and becomes
-// a member when it may.
+// pulls does for a host what its pulls do until the test ends: it has a lease, offers to carry the datastore, and
+// becomes a member when it may.
 func (c *cluster) pulls(name string) {
 	store := c.store(name)
 	lease, err := store.Client.Grant(c.Context(), 60)
@@ -245,8 +245,8 @@ func (c *cluster) becomes(voters string) {
 	}
 }
 
-// TestMembers: a datastore of one host becomes one of three. When a host dies, another one takes its place; when it comes
-// back it carries the datastore no more, and its record is put aside. What was written is there all the time.
+// TestMembers: a datastore of one host becomes one of three. When a host dies, another one takes its place; when it
+// comes back it carries the datastore no more, and its record is put aside. What was written is there all the time.
 func TestMembers(t *testing.T) {
 	t.Parallel()
 	c := clustered(t, "db2", "db3", "db4")

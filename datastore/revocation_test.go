@@ -184,6 +184,6 @@ func TestAnswerKeepsRevocation(t *testing.T) {
 	if !after.Revoking["db1"] {
 		t.Error("the answer undid the revocation")
 	}
-	err = k.enter(t.Context(), "db1", before.Identities["db1"], before, time.Now())
+	err = doors{k}.enter(t.Context(), "db1", before.Identities["db1"], before, time.Now())
 	wantError(t, "joins while it is revoked", err, "was revoked while it joined")
 }

@@ -74,10 +74,12 @@ func (k *keeper) confirm(ctx context.Context, name string, i state.Identity, use
 	return k.store.Identities.Record(ctx, name, i)
 }
 
-// serveRotate answers root of this host.
-func (k *keeper) serveRotate(w http.ResponseWriter, r *http.Request) {
-	done, err := k.rotate(r.Context(), r.URL.Query().Has("finish"))
-	answer(w, done, err)
+// rotateHandler answers root of this host.
+func rotateHandler(k *keeper) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		done, err := k.rotate(r.Context(), r.URL.Query().Has("finish"))
+		answer(w, done, err)
+	}
 }
 
 // Rotate asks the datastore of this host for another authority, or to finish that.

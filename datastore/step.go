@@ -103,7 +103,8 @@ func (t *tending) take(ctx context.Context, store *state.Store, v view, next mem
 func (t *tending) listen(ctx context.Context, store *state.Store) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, err := store.Client.MemberUpdate(ctx, uint64(t.member.server.Server.MemberID()), []string{t.peerURL()}); err != nil {
+	self := uint64(t.member.server.Server.MemberID())
+	if _, err := store.Client.MemberUpdate(ctx, self, []string{t.peerURL()}); err != nil {
 		return err
 	}
 	if err := durable.Replace(t.file(clusterFile), []byte(t.Node+"="+t.peerURL()+"\n")); err != nil {

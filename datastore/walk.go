@@ -25,7 +25,8 @@ type found struct {
 // order of keys etcd would count all of them for each part, and somebody may have written millions.
 func (m *member) walk(visit func(key string, bytes int) error) error {
 	etcd := m.server.Server
-	// What etcd did not write to the file yet it shows first, and leaves out what is there: all up to here is in the file.
+	// What etcd did not write to the file yet it shows first, and leaves out what is there: all up to here is in the
+	// file.
 	end := binary.BigEndian.AppendUint64(nil, uint64(etcd.KV().Rev()+1))
 	etcd.Backend().ForceCommit()
 	for from := []byte{0}; ; {

@@ -25,14 +25,16 @@ func Want(ctx context.Context, c Config, w state.Wanted) error {
 	return askInside(ctx, c, wantedPath, text, &struct{}{})
 }
 
-// serveWanted answers the agent of this host.
-func (k *keeper) serveWanted(w http.ResponseWriter, r *http.Request) {
-	var wanted state.Wanted
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxWanted)).Decode(&wanted)
-	if err == nil {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		err = k.store.Datastores.Want(r.Context(), wanted)
+// wantedHandler answers the agent of this host.
+func wantedHandler(k *keeper) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var wanted state.Wanted
+		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxWanted)).Decode(&wanted)
+		if err == nil {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			err = k.store.Datastores.Want(r.Context(), wanted)
+		}
+		answer(w, struct{}{}, err)
 	}
-	answer(w, struct{}{}, err)
 }

@@ -51,6 +51,7 @@ func (a datastoreCmd) move(ctx context.Context, store *state.Store, node string,
 		fmt.Fprintf(a.out, "%s stays a member of the datastore\n", node)
 		return nil
 	}
-	fmt.Fprintf(a.out, "the datastore moves away from %s as soon as another host is ready: pullet datastore status\n", node)
+	fmt.Fprintf(a.out,
+		"the datastore moves away from %s as soon as another host is ready: pullet datastore status\n", node)
 	return nil
 }

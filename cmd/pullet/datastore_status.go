@@ -90,7 +90,8 @@ func memberState(m datastore.Member) string {
 
 func (a datastoreCmd) printWanted(s datastoreStatus) {
 	if s.Wanted == nil {
-		fmt.Fprintln(a.out, "wanted: the repository says nothing (config: {dataStore: {type: etcd, count: 3}} in pullet.yaml)")
+		fmt.Fprintln(a.out,
+			"wanted: the repository says nothing (config: {dataStore: {type: etcd, count: 3}} in pullet.yaml)")
 		return
 	}
 	var may []string

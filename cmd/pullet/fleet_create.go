@@ -35,7 +35,12 @@ func fleetCreateCommand(a *app) *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&o.address, "address", "", "the name or address at which other hosts reach this one (default: its name)")
-	f.StringVar(&o.Client, "client", "", "HOST:PORT of the datastore (default: the address, port "+datastore.ClientPort+")")
+	f.StringVar(
+		&o.Client,
+		"client",
+		"",
+		"HOST:PORT of the datastore (default: the address, port "+datastore.ClientPort+")",
+	)
 	f.StringVar(&o.Door, "door", "", "HOST:PORT at which hosts join (default: the address, port "+datastore.DoorPort+")")
 	f.StringVar(&o.Peer, "peer", "", "HOST:PORT for further members (default: the address, port "+datastore.PeerPort+")")
 	f.BoolVar(&o.noDoor, "no-door", false, "nobody joins over the network: fleet add lets hosts in over ssh")

@@ -13,7 +13,7 @@ import (
 // Why words of the language of state repositories have no effect, or none yet.
 const (
 	noReactions = "pullet has no triggers and reactions yet"
-	noDataStore = "which hosts carry the datastore stands in pullet.yaml, or in base/config.yaml: " +
+	noDataStore = "settings of the fleet stand in pullet.yaml or in base/config.yaml, such as " +
 		"config: {dataStore: {type: etcd, count: 3}}"
 	encryptedVars = "secrets are variables in encrypted files, vars/NAME.yaml.age: pullet secrets --help"
 	ofTheHost     = "a repository cannot vouch for itself: each host says it below repositories in its own " +

@@ -40,6 +40,7 @@ type Overview struct {
 	Listed   map[string]string                // nodes of the current version's inventory -> role
 	Switches map[string]Switch                // all that operators set, by scope, with "pause" and "store"
 	Ending   []EndingSoon                     // certificates near their end
+	Carriers string                           // for what the next change of the datastore's members waits; "": for nothing
 	Settled  map[string]Settlement            // step -> what was said of it last, in the fleet's version or in its life
 
 	holders   map[string]int64  // node -> the revision at which the slot that it holds was written
@@ -58,7 +59,7 @@ type StatusLine struct {
 func (s *Views) Fleet(ctx context.Context, facts bool) (*Overview, error) {
 	prefixes := []string{
 		"node/", "alive/", "rival/", "running_version/", "status/", "lost/", "slot/", "history/", "config_state/", "skipped",
-		"settled/", "store_grace", "doubting/", "authority",
+		"settled/", "store_grace", "doubting/", "authority", "datastore/steps",
 	}
 	if facts {
 		prefixes = append(prefixes, "facts/", "service/")
@@ -145,6 +146,9 @@ func (o *Overview) add(s *Store, k Key, kv *mvccpb.KeyValue) {
 		if d, err := Read[Doubt](s, kv); err == nil {
 			o.doubting(k.Node, d, kv.ModRevision)
 		}
+	case "datastore/steps":
+		steps, _ := Read[MemberSteps](s, kv)
+		o.Carriers = steps.Waits
 	case "authority":
 		a, _ := Read[Authority](s, kv) // one that cannot be read names nobody
 		o.Ending = a.Ending

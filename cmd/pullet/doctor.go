@@ -162,6 +162,9 @@ func (a doctorCmd) examine(ctx context.Context) []finding {
 	found = append(found, etcd(ctx, store)...)
 	found = append(found, records(ctx, store)...)
 	found = append(found, clocks(ctx, store, config.Node.Name)...)
+	if config.Etcd.Renew {
+		found = append(found, members(ctx, store)...)
+	}
 	if err := store.Close(); err != nil {
 		found = append(found, finding{"etcd", warn, "closing it: " + err.Error(), ""})
 	}

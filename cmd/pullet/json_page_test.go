@@ -41,7 +41,7 @@ func jsonOf() map[string]reflect.Type {
 		"journal": reflect.TypeFor[inProgress](), "secrets who": reflect.TypeFor[[]secretReader](), "doctor": reflect.TypeFor[[]finding](), "validate": reflect.TypeFor[render.ErrorList](),
 		"render": reflect.TypeFor[catalogView](), "render --vars": reflect.TypeFor[map[string]any](), "render --vars --origin": reflect.TypeFor[[]render.Origin](),
 		"explain": reflect.TypeFor[[]reference.Topic](), "schema": reflect.TypeFor[[]fileKind](), "graph": reflect.TypeFor[graphView](),
-		"eval": reflect.TypeFor[any](), "extension list": reflect.TypeFor[[]state.Extension](), "extension publish": reflect.TypeFor[state.Extension](), "fleet list": reflect.TypeFor[[]member](), "version": reflect.TypeFor[buildInfo](),
+		"eval": reflect.TypeFor[any](), "extension list": reflect.TypeFor[[]state.Extension](), "extension publish": reflect.TypeFor[state.Extension](), "fleet list": reflect.TypeFor[[]member](), "datastore status": reflect.TypeFor[datastoreStatus](), "version": reflect.TypeFor[buildInfo](),
 	}
 }
 
@@ -50,7 +50,7 @@ func textOnly() []string {
 	return []string{
 		"agent", "init", "demo", "decommission", "rollout", "completion", "completion bash", "completion fish", "completion powershell",
 		"completion zsh", "extension", "extension remove",
-		"datastore", "datastore backup", "etcd", "fleet", "fleet add", "fleet create", "fleet invite", "fleet revoke", "fleet roles", "fleet rotate", "join", "secrets", "secrets edit", "secrets rekey", "secrets show",
+		"datastore", "datastore backup", "datastore move", "etcd", "fleet", "fleet add", "fleet create", "fleet invite", "fleet revoke", "fleet roles", "fleet rotate", "join", "secrets", "secrets edit", "secrets rekey", "secrets show",
 	}
 }
 

@@ -197,6 +197,9 @@ func (v *fleetStatus) printVersion(w io.Writer) {
 			ago(d.At),
 		)
 	}
+	if v.Members != "" {
+		fmt.Fprintf(w, "the datastore waits: %s; pullet datastore status\n", v.Members)
+	}
 	for _, e := range v.Ending {
 		fmt.Fprintf(w, "the certificate of %s ends %s: a pull there renews it; once it ended: pullet fleet invite %s\n",
 			e.Name, e.Until.Local().Format("2006-01-02"), e.Name)

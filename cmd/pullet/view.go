@@ -29,6 +29,8 @@ type fleetStatus struct {
 	Bad      []string                `json:"bad,omitempty"`   // the records that cannot be read, and what helps
 
 	Ending []state.EndingSoon `json:"ending,omitempty"` // certificates near their end
+	// for what the next change of the datastore's members waits
+	Members string `json:"members,omitempty"`
 
 	Decommissioned []string `json:"decommissioned,omitempty"` // nodes that are listed under nodes/ all the same
 
@@ -93,6 +95,7 @@ func viewOf(o *state.Overview) *fleetStatus {
 		none:     o.NoVersion(),
 		Switches: o.Switches,
 		Ending:   o.Ending,
+		Members:  o.Carriers,
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Nodes)) {
 		v.Nodes = append(v.Nodes, v.node(o, o.Nodes[name]))

@@ -46,10 +46,10 @@ func (g *guard) revoke(numbers []string) {
 func (g *guard) call(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	cert := presented(ctx)
 	g.mu.Lock()
-	lets := g.lets(cert)
+	refused := g.refuses(cert)
 	g.mu.Unlock()
-	if !lets {
-		return nil, rpctypes.ErrGRPCPermissionDenied
+	if refused != nil {
+		return nil, refused
 	}
 	return handle(ctx, request)
 }
@@ -63,21 +63,21 @@ type guardedStream struct {
 func (s *guardedStream) Context() context.Context { return s.ctx }
 
 func (g *guard) stream(server any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-	guarded, end := g.begin(s)
-	if guarded == nil {
-		return rpctypes.ErrGRPCPermissionDenied
+	guarded, end, refused := g.begin(s)
+	if refused != nil {
+		return refused
 	}
 	defer end()
 	return handle(server, guarded)
 }
 
-// begin begins a stream; nil: it may not be. End has to be called behind it.
-func (g *guard) begin(s grpc.ServerStream) (guarded *guardedStream, end func()) {
+// begin begins a stream, unless it is refused. End has to be called behind it.
+func (g *guard) begin(s grpc.ServerStream) (guarded *guardedStream, end func(), refused error) {
 	cert := presented(s.Context())
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.lets(cert) {
-		return nil, nil
+	if refused = g.refuses(cert); refused != nil {
+		return nil, nil, refused
 	}
 	ctx, cancel := context.WithDeadline(s.Context(), cert.NotAfter)
 	guarded, number := &guardedStream{s, ctx}, cert.SerialNumber.Text(16)
@@ -92,13 +92,19 @@ func (g *guard) begin(s grpc.ServerStream) (guarded *guardedStream, end func()) 
 		if delete(g.open[number], guarded); len(g.open[number]) == 0 {
 			delete(g.open, number)
 		}
-	}
+	}, nil
 }
 
-// lets reports a certificate that counts. Until it is known who was revoked, that of a keeper alone does.
-func (g *guard) lets(cert *x509.Certificate) bool {
-	return cert != nil && (g.revoked != nil || cert.Subject.CommonName == keeperUser) &&
-		!g.revoked[cert.SerialNumber.Text(16)] && !time.Now().After(cert.NotAfter)
+// refuses is why a certificate does not count here. Until it is known who was revoked, that of a keeper alone does: the
+// others ask again, or another member.
+func (g *guard) refuses(cert *x509.Certificate) error {
+	switch {
+	case cert == nil, g.revoked[cert.SerialNumber.Text(16)], time.Now().After(cert.NotAfter):
+		return rpctypes.ErrGRPCPermissionDenied
+	case g.revoked == nil && cert.Subject.CommonName != keeperUser:
+		return rpctypes.ErrGRPCNoLeader
+	}
+	return nil
 }
 
 // presented is the certificate that the client of a call presented when it connected.

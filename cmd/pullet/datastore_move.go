@@ -15,7 +15,7 @@ func datastoreMoveCommand(a *app) *cobra.Command {
 	var stay bool
 	c := &cobra.Command{
 		Use: "move NODE", Args: arguments(cobra.ExactArgs(1)),
-		Short: "Move the datastore away from a host, such as before it is taken down",
+		Short: "Move the datastore away from a host",
 		Long: "Move has another host become a member first, and the named one leave then. It says what is done, and does\n" +
 			"not wait for it: pullet datastore status. With --stay a host that has not left yet stays.",
 		RunE: func(cmd *cobra.Command, args []string) error {

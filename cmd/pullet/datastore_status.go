@@ -17,7 +17,7 @@ import (
 func datastoreStatusCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Args: noArgs,
-		Short: "Show which hosts carry the datastore, how they are, and what is done next",
+		Short: "Show which hosts carry the datastore, and how they are",
 		Long: "Status asks each member of the fleet's datastore how it is. Below it says what the repository wants, what\n" +
 			"the leading member waits for before it changes the members, and what it did last.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -32,9 +32,23 @@ func datastoreStatusCommand(a *app) *cobra.Command {
 type datastoreStatus struct {
 	Members []datastore.Member `json:"members"`
 	Bears   string             `json:"bears"`
-	Wanted  *state.Wanted      `json:"wanted,omitempty"` // nothing: the repository says nothing
+	Wanted  *wantedMembers     `json:"wanted,omitempty"` // nothing: the repository says nothing
 	Waits   string             `json:"waits,omitempty"`  // for what the next change waits
 	Steps   []state.MemberStep `json:"steps,omitempty"`  // the last ones, the newest last
+}
+
+// wantedMembers are what the repository wants.
+type wantedMembers struct {
+	Count   int              `json:"count"`
+	Timeout float64          `json:"timeout"` // how long a member is away until another host takes its place
+	Hosts   []state.Eligible `json:"hosts"`   // that may carry the datastore
+}
+
+func wantedOf(w *state.Wanted) *wantedMembers {
+	if w == nil {
+		return nil
+	}
+	return &wantedMembers{w.Count, w.ReplaceAfter.Seconds(), w.Hosts}
 }
 
 // shownSteps is how many of the last steps are printed.
@@ -49,7 +63,7 @@ func (a datastoreCmd) status(ctx context.Context, store *state.Store) error {
 	if err != nil {
 		return err
 	}
-	out := datastoreStatus{members, datastore.Bears(members), d.Wanted, d.Steps.Waits, d.Steps.Steps}
+	out := datastoreStatus{members, datastore.Bears(members), wantedOf(d.Wanted), d.Steps.Waits, d.Steps.Steps}
 	if done, err := a.structured(out); done || err != nil {
 		return err
 	}
@@ -99,7 +113,7 @@ func (a datastoreCmd) printWanted(s datastoreStatus) {
 		may = append(may, h.Node)
 	}
 	fmt.Fprintf(a.out, "wanted: %d of %s; one that is away for %s is replaced\n",
-		s.Wanted.Count, safetext.Some(may, 6), s.Wanted.ReplaceAfter)
+		s.Wanted.Count, safetext.Some(may, 6), time.Duration(s.Wanted.Timeout*float64(time.Second)))
 	if s.Waits != "" {
 		fmt.Fprintln(a.out, "waits: "+s.Waits)
 	}

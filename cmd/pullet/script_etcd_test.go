@@ -217,10 +217,20 @@ func fillDatastore(ts *testscript.TestScript, neg bool, args []string) {
 	})
 	ts.Check(err)
 	defer func() { ts.Check(etcd.Close()) }()
-	for i := 0; err == nil; i++ {
+	// What the keeper can free it frees when it looks, each half a minute: until then it is not known whether it is full.
+	var full time.Time
+	for i := 0; full.IsZero() || time.Since(full) < 35*time.Second; {
 		_, err = etcd.Put(context.Background(), fmt.Sprintf("/pullet/default/%s/%d", args[2], i), strings.Repeat("x", 64<<10))
-	}
-	if !errors.Is(err, rpctypes.ErrNoSpace) {
-		ts.Fatalf("the datastore refuses more, and not because it is full: %v", err)
+		switch {
+		case err == nil:
+			i, full = i+1, time.Time{}
+		case !errors.Is(err, rpctypes.ErrNoSpace):
+			ts.Fatalf("the datastore refuses more, and not because it is full: %v", err)
+		default:
+			if full.IsZero() {
+				full = time.Now()
+			}
+			time.Sleep(time.Second)
+		}
 	}
 }

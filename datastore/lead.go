@@ -66,7 +66,7 @@ func (k *keeper) recordFirst(ctx context.Context) error {
 			err = k.users.grant(ctx, name, i.Kind)
 		}
 		if err == nil {
-			err = k.store.Identities.Record(ctx, name, i)
+			err = k.store.Identities.First(ctx, name, i)
 		}
 	}
 	if err == nil {

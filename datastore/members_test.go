@@ -245,6 +245,15 @@ func (c *cluster) becomes(voters string) {
 	}
 }
 
+// logs waits until a host logs a text.
+func (c *cluster) logs(name, text string) {
+	c.Helper()
+	c.until(name+" logs "+text, func() bool {
+		log, err := os.ReadFile(c.hosts[name].log)
+		return err == nil && strings.Contains(string(log), text)
+	})
+}
+
 // TestMembers: a datastore of one host becomes one of three. When a host dies, another one takes its place; when it comes
 // back it carries the datastore no more, and its record is put aside. What was written is there all the time.
 func TestMembers(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -103,6 +104,9 @@ func (t *tending) take(ctx context.Context, store *state.Store, v view, next mem
 func (t *tending) listen(ctx context.Context, store *state.Store) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if err := t.freePeer(); err != nil {
+		return err
+	}
 	if _, err := store.Client.MemberUpdate(ctx, uint64(t.member.server.Server.MemberID()), []string{t.peerURL()}); err != nil {
 		return err
 	}
@@ -111,6 +115,15 @@ func (t *tending) listen(ctx context.Context, store *state.Store) error {
 	}
 	t.Log.WithField("peer", t.peer()).Info("this member listens to others")
 	return t.reopen(context.WithoutCancel(ctx))
+}
+
+// freePeer says that somebody else listens where this member is to: started anew, it would serve nobody.
+func (c Config) freePeer() error {
+	l, err := net.Listen("tcp", listening(c.peer()))
+	if err != nil {
+		return fmt.Errorf("datastore.peer: %w", err)
+	}
+	return l.Close()
 }
 
 // add has a host become a learner.

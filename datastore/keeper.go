@@ -56,7 +56,10 @@ const (
 // Run serves the datastore until ctx ends, or etcd does. When other members removed this one, what it kept is put aside,
 // and it ends without an error.
 func Run(ctx context.Context, o Options) error {
-	err := run(ctx, o)
+	err := errRemoved
+	if !o.leaving() {
+		err = run(ctx, o)
+	}
 	if !errors.Is(err, errRemoved) {
 		return err
 	}

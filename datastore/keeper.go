@@ -42,10 +42,10 @@ type keeper struct {
 	store  *state.Store
 	users  users
 	cared  cared
-	broken error // nothing is open any more
-	began  bool  // as a leader
-	seen   []string
-	wake   chan struct{} // the members changed: hosts are to know
+	broken error                // nothing is open any more
+	began  bool                 // as a leader
+	seen   map[string]time.Time // users whom nobody invited, since when
+	wake   chan struct{}        // the members changed: hosts are to know
 }
 
 const (

@@ -101,7 +101,7 @@ func wanted(v *state.Version, d render.DataStore, may []string, hosts render.Inv
 // become has this host carry the datastore, where it got what it takes.
 func (c *carrying) become(ctx context.Context) error {
 	h := c.presence.Found.Handed
-	if h == nil || c.config.Datastore.Carries() {
+	if h == nil || !c.config.Datastore.Awaits(*h) {
 		return nil
 	}
 	believed, err := os.ReadFile(c.config.Etcd.TLS.CA)

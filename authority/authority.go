@@ -100,6 +100,9 @@ func (a *Authority) Finish() *Authority {
 // Rotating reports whether former authorities are still believed.
 func (a *Authority) Rotating() bool { return len(a.certificates) > 1 }
 
+// Fleet is the name of the fleet.
+func (a *Authority) Fleet() string { return a.fleet }
+
 // Fingerprint names the certificate that signs: "sha256:" and the SHA-256 of its DER in 64 hexadecimal digits.
 func (a *Authority) Fingerprint() string { return fingerprint(a.certificates[0]) }
 

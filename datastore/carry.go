@@ -1,16 +1,17 @@
 package datastore
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
-	"time"
 
 	"filippo.io/age"
+	"go.etcd.io/etcd/server/v3/storage/datadir"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"github.com/pullet/pullet/authority"
 	"github.com/pullet/pullet/durable"
@@ -67,33 +68,37 @@ func (c Config) makeDir() error {
 	return os.Chmod(c.Dir, 0o700) // it may have been there: the sockets in it are for root alone
 }
 
+// Awaits reports that this host is to place what it got: it has no record, and nothing of these members. Until it has the
+// record, each change of the members is told anew: etcd begins only with those that there are.
+func (c Config) Awaits(h state.Handed) bool {
+	if !c.Carries() {
+		return true
+	}
+	placed, err := os.ReadFile(c.file(joiningFile))
+	return err == nil && string(placed) != told(h) && !c.recorded()
+}
+
+// told is a mark of what a host got.
+func told(h state.Handed) string { return fmt.Sprintf("%x\n", sha256.Sum256(h.Sealed)) }
+
+// recorded reports that etcd began here. Begun anew without its files, it would be another member under the same name.
+func (c Config) recorded() bool { return wal.Exist(datadir.ToWALDir(c.file(memberDir))) }
+
 // Accept places what this host got to become a member. Believed is what this host believes: an authority that is not
-// among it is refused, since whoever writes etcd may hand out another one. A host with a record has no use for it.
+// among it is refused, since whoever writes etcd may hand out another one.
 func (c Config) Accept(h state.Handed, believed []byte) error {
-	if _, err := os.Stat(c.file(memberDir)); !errors.Is(err, fs.ErrNotExist) {
+	if err := c.finishLeaving(); err != nil {
 		return err
 	}
-	key, err := c.recipient()
-	if err != nil {
-		return err
+	if c.recorded() {
+		return fmt.Errorf("this host is to carry the datastore, and there is a record in %s: move it away", c.file(memberDir))
 	}
-	m, err := opened(h, key)
+	m, err := c.opened(h, believed)
 	if err != nil {
 		return fmt.Errorf("what this host got to carry the datastore: %w", err)
 	}
-	a, err := authority.Parse([]byte(m.Authority))
-	if err != nil {
-		return err
-	}
-	known, err := authority.Fingerprints(believed)
-	if err != nil {
-		return err
-	}
-	if !slices.Contains(known, a.Fingerprint()) {
-		return fmt.Errorf("this host is to carry the datastore of an authority that it does not believe: %s", a.Fingerprint())
-	}
 	for _, f := range []struct{ name, text string }{
-		{clusterFile, m.Cluster + "\n"}, {joiningFile, ""}, {authorityFile, m.Authority},
+		{clusterFile, m.Cluster + "\n"}, {joiningFile, told(h)}, {authorityFile, m.Authority},
 	} {
 		if err := durable.Replace(c.file(f.name), []byte(f.text)); err != nil {
 			return err
@@ -102,30 +107,30 @@ func (c Config) Accept(h state.Handed, believed []byte) error {
 	return nil
 }
 
-func opened(h state.Handed, key *age.X25519Identity) (m Membership, err error) {
+// opened is what this host got, of an authority that it believes.
+func (c Config) opened(h state.Handed, believed []byte) (m Membership, err error) {
+	key, err := c.recipient()
+	if err != nil {
+		return m, err
+	}
 	ids, err := trust.ParseIdentities(trust.File{Name: recipientFile, Content: []byte(key.String())}, nil)
 	if err != nil {
 		return m, err
 	}
 	text, err := trust.Unseal(h.Sealed, ids)
-	if err == nil {
-		err = json.Unmarshal(text, &m)
+	if err != nil {
+		return m, err
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return m, err
+	}
+	a, err := authority.Parse([]byte(m.Authority))
+	if err != nil {
+		return m, err
+	}
+	known, err := authority.Fingerprints(believed)
+	if err == nil && !slices.Contains(known, a.Fingerprint()) {
+		err = fmt.Errorf("this host does not believe its authority: %s", a.Fingerprint())
 	}
 	return m, err
-}
-
-// putAside puts all that a member kept where nothing starts it again.
-func (c Config) putAside(now time.Time) (string, error) {
-	aside := c.file("removed-" + now.UTC().Format("20060102T150405Z"))
-	if err := os.Mkdir(aside, 0o700); err != nil {
-		return "", err
-	}
-	for _, name := range []string{
-		authorityFile, memberDir, clusterFile, joiningFile, keeperFile, serverFile, bundleFile, crlFile,
-	} {
-		if err := os.Rename(c.file(name), filepath.Join(aside, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", err
-		}
-	}
-	return aside, durable.SyncDir(c.Dir)
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
 )
 
 // Config is how this host keeps the fleet's datastore.
@@ -102,6 +103,9 @@ func (a Addresses) peer() string {
 
 // peerURL is peer as etcd has it.
 func (a Addresses) peerURL() string { return "https://" + a.peer() }
+
+// peerURLOf is that of a host that may become a member.
+func peerURLOf(c state.Carrier) string { return "https://" + c.Peer }
 
 // Endpoint is where hosts reach the datastore.
 func (c Config) Endpoint() string { return "https://" + c.Client }

@@ -148,7 +148,7 @@ func noInvitation(err error) error {
 // has it: a user who is not on record is removed by the next round, so a kill in between leaves nobody half let in.
 func (k doors) enter(ctx context.Context, name string, i state.Identity, c state.Credentials, now time.Time) error {
 	if before := c.Identities[name].Serials; len(before) > 0 {
-		if err := k.store.Identities.Strike(ctx, name, before, false); err != nil {
+		if err := k.store.Identities.Strike(ctx, name, before); err != nil {
 			return err
 		}
 		numbers := slices.Collect(maps.Keys(c.Revoked))

@@ -8,8 +8,10 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
 )
 
 // guard ends what goes on with a certificate that counts no more. etcd itself asks for a certificate when a connection
@@ -44,12 +46,11 @@ func (g *guard) revoke(numbers []string) {
 }
 
 func (g *guard) call(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	cert := presented(ctx)
 	g.mu.Lock()
-	refused := g.refuses(cert)
+	err := g.refuses(presented(ctx))
 	g.mu.Unlock()
-	if refused != nil {
-		return nil, refused
+	if err != nil {
+		return nil, err
 	}
 	return handle(ctx, request)
 }
@@ -63,21 +64,21 @@ type guardedStream struct {
 func (s *guardedStream) Context() context.Context { return s.ctx }
 
 func (g *guard) stream(server any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-	guarded, end, refused := g.begin(s)
-	if refused != nil {
-		return refused
+	guarded, end, err := g.begin(s)
+	if err != nil {
+		return err
 	}
 	defer end()
 	return handle(server, guarded)
 }
 
-// begin begins a stream, unless it is refused. End has to be called behind it.
-func (g *guard) begin(s grpc.ServerStream) (guarded *guardedStream, end func(), refused error) {
+// begin begins a stream. End has to be called behind it.
+func (g *guard) begin(s grpc.ServerStream) (guarded *guardedStream, end func(), err error) {
 	cert := presented(s.Context())
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if refused = g.refuses(cert); refused != nil {
-		return nil, nil, refused
+	if err := g.refuses(cert); err != nil {
+		return nil, nil, err
 	}
 	ctx, cancel := context.WithDeadline(s.Context(), cert.NotAfter)
 	guarded, number := &guardedStream{s, ctx}, cert.SerialNumber.Text(16)
@@ -95,14 +96,17 @@ func (g *guard) begin(s grpc.ServerStream) (guarded *guardedStream, end func(), 
 	}, nil
 }
 
-// refuses is why a certificate does not count here. Until it is known who was revoked, that of a keeper alone does: the
-// others ask again, or another member.
+// errBegins has clients of etcd ask another member, or again in a moment, also for what may not be done twice: they know
+// it by these words.
+var errBegins = status.Error(codes.Unavailable, "there is no connection available")
+
+// refuses says why a certificate does not count. Until it is known who was revoked, that of a keeper alone does.
 func (g *guard) refuses(cert *x509.Certificate) error {
 	switch {
-	case cert == nil, g.revoked[cert.SerialNumber.Text(16)], time.Now().After(cert.NotAfter):
+	case cert == nil || g.revoked[cert.SerialNumber.Text(16)] || time.Now().After(cert.NotAfter):
 		return rpctypes.ErrGRPCPermissionDenied
 	case g.revoked == nil && cert.Subject.CommonName != keeperUser:
-		return rpctypes.ErrGRPCNoLeader
+		return errBegins
 	}
 	return nil
 }

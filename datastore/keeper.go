@@ -1,6 +1,7 @@
 package datastore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -41,10 +42,10 @@ type keeper struct {
 	store  *state.Store
 	users  users
 	cared  cared
-	broken error // nothing is open any more
-	began  bool  // as a leader
-	seen   []string
-	wake   chan struct{} // the members changed: hosts are to know
+	broken error                // nothing is open any more
+	began  bool                 // as a leader
+	seen   map[string]time.Time // users whom nobody invited, since when
+	wake   chan struct{}        // the members changed: hosts are to know
 }
 
 const (
@@ -55,7 +56,10 @@ const (
 // Run serves the datastore until ctx ends, or etcd does. When other members removed this one, what it kept is put
 // aside, and it ends without an error.
 func Run(ctx context.Context, o Options) error {
-	err := run(ctx, o)
+	err := errRemoved
+	if !o.leaving() {
+		err = run(ctx, o)
+	}
 	if !errors.Is(err, errRemoved) {
 		return err
 	}
@@ -138,12 +142,14 @@ func (k *keeper) loop(ctx context.Context) error {
 		case <-k.wake:
 		case <-member.leaderChanged():
 		case <-member.removed():
-			if now, _, _ := k.serving(); now == member {
-				return errRemoved
+			if now, _, err := k.serving(); err != nil || now == member {
+				return cmp.Or(err, errRemoved) // one that was stopped and did not start anew looks removed, too
 			}
-		case err := <-member.failed():
-			if now, _, _ := k.serving(); now == member {
-				return member.why(err)
+		case failed := <-member.failed():
+			if now, _, err := k.serving(); err != nil {
+				return err
+			} else if now == member {
+				return member.why(failed)
 			}
 		case <-ctx.Done():
 			return nil
@@ -258,10 +264,10 @@ func (k *keeper) do(ctx context.Context, t todo, c state.Credentials, now time.T
 		errs = append(errs, k.users.grant(ctx, name, c.Identities[name].Kind))
 	}
 	for _, name := range t.uses {
-		errs = append(errs, k.confirm(ctx, name, c.Identities[name], c.Requests[name].Uses))
+		errs = append(errs, k.confirm(ctx, name, c))
 	}
 	for _, name := range t.issue {
-		errs = append(errs, k.issue(ctx, name, c.Identities[name], c.Requests[name], now))
+		errs = append(errs, k.issue(ctx, name, c, now))
 	}
 	return errors.Join(append(errs, k.store.Identities.Forget(ctx, t.invitations, t.revoked))...)
 }
@@ -274,17 +280,21 @@ func (k *keeper) revoke(numbers []string, now time.Time) error {
 }
 
 // issue gives somebody the next certificate. A request that cannot be read is answered by none.
-func (k *keeper) issue(ctx context.Context, name string, have state.Identity, r state.Request, now time.Time) error {
-	next, err := k.keys.certificate(name, have, r.CSR, now)
+func (k *keeper) issue(ctx context.Context, name string, c state.Credentials, now time.Time) error {
+	have := c.Identities[name]
+	next, err := k.keys.certificate(name, have, c.Requests[name].CSR, now)
 	if refusal, bad := errors.AsType[*authority.Refusal](err); bad {
 		k.Log.WithField("name", name).WithError(refusal).Warn("no certificate")
-		return k.store.Identities.Record(ctx, name, have)
+		return k.store.Identities.Record(ctx, name, have, c.Revision)
 	}
 	if err != nil {
 		return err
 	}
+	if err := k.store.Identities.Record(ctx, name, next, c.Revision); err != nil {
+		return err
+	}
 	k.Log.WithField("name", name).Info("certificate renewed")
-	return k.store.Identities.Record(ctx, name, next)
+	return nil
 }
 
 // renew renews the credentials of the datastore itself. etcd reads the server's at each connection; the keeper connects

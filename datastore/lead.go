@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pullet/pullet/authority"
 	"github.com/pullet/pullet/durable"
 	"github.com/pullet/pullet/state"
 )
@@ -19,7 +20,7 @@ func (k *keeper) lead(ctx context.Context, c state.Credentials, now time.Time) e
 	if err != nil {
 		return err
 	}
-	known := decide(c, k.strangers(c, names), now)
+	known := decide(c, k.strangers(c, names, now), now)
 	err = errors.Join(k.do(ctx, known, c, now), k.publish(ctx, c.Identities))
 	if err == nil && k.keys.authority.Rotating() && len(k.keys.former(c.Identities)) == 0 {
 		err = k.finish(ctx, c, now)
@@ -27,14 +28,23 @@ func (k *keeper) lead(ctx context.Context, c state.Credentials, now time.Time) e
 	return err
 }
 
-// strangers are the users without those whom nobody invited, as long as the round before did not see them: another
-// member lets in somebody just now.
-func (k *keeper) strangers(c state.Credentials, users []string) []string {
+// admitTime is how long a member takes at most to let in somebody: it is a user before it is on record.
+const admitTime = 2 * closeTime
+
+// strangers are the users without those whom nobody invited, as long as another member may be letting them in.
+func (k *keeper) strangers(c state.Credentials, users []string, now time.Time) []string {
 	before := k.seen
-	k.seen = users
+	k.seen = map[string]time.Time{}
 	return slices.DeleteFunc(slices.Clone(users), func(name string) bool {
-		_, invited := c.Identities[name]
-		return !invited && !slices.Contains(before, name)
+		if _, invited := c.Identities[name]; invited {
+			return false
+		}
+		since, seen := before[name]
+		if !seen {
+			since = now
+		}
+		k.seen[name] = since
+		return k.among() && now.Sub(since) < admitTime
 	})
 }
 
@@ -42,6 +52,9 @@ func (k *keeper) strangers(c state.Credentials, users []string) []string {
 func (k *keeper) begin(ctx context.Context) error {
 	if k.began {
 		return nil
+	}
+	if err := k.ours(ctx); err != nil {
+		return fmt.Errorf("the record in %s: %w", k.file(memberDir), err)
 	}
 	err := k.users.begin(ctx)
 	if err == nil {
@@ -51,6 +64,30 @@ func (k *keeper) begin(ctx context.Context) error {
 		return fmt.Errorf("the users of etcd: %w", err)
 	}
 	k.began = true
+	return nil
+}
+
+// ours says that the record is of another fleet: who is a user there would be nobody here, and lose that. Another one may
+// have the same name, and another authority.
+func (k *keeper) ours(ctx context.Context) error {
+	c, err := k.store.Identities.All(ctx)
+	if err != nil {
+		return err
+	}
+	names, err := k.users.list(ctx)
+	if err != nil {
+		return err
+	}
+	own := k.keys.authority
+	switch {
+	case c.Authority.Bundle == "" && len(c.Identities) == 0 && len(names) > 0:
+		return fmt.Errorf("it knows nobody of the fleet %s, and others: it is of another fleet", k.Fleet)
+	case c.Authority.Bundle == "":
+		return nil
+	}
+	if authority.Follow([]byte(c.Authority.Bundle), own.Bundle(), own.Links()) != nil {
+		return fmt.Errorf("it is of another authority than %s here: %s", k.file(authorityFile), own.Fingerprint())
+	}
 	return nil
 }
 
@@ -66,7 +103,7 @@ func (k *keeper) recordFirst(ctx context.Context) error {
 			err = k.users.grant(ctx, name, i.Kind)
 		}
 		if err == nil {
-			err = k.store.Identities.Record(ctx, name, i)
+			err = k.store.Identities.First(ctx, name, i)
 		}
 	}
 	if err == nil {

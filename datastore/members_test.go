@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -58,9 +59,10 @@ type cluster struct {
 type carrier struct {
 	Config
 	name    string
+	log     string
+	mu      sync.Mutex // of what follows
 	process *exec.Cmd
 	ended   chan struct{} // its process
-	log     string
 }
 
 // clustered makes a fleet whose datastore is on db1, with further hosts that pull.
@@ -110,7 +112,9 @@ func (c *cluster) start(name string) {
 	cmd.Stdout, cmd.Stderr = log, log
 	c.must(cmd.Start())
 	ended := make(chan struct{})
+	h.mu.Lock()
 	h.process, h.ended = cmd, ended
+	h.mu.Unlock()
 	go func() {
 		_ = cmd.Wait()
 		_ = log.Close()
@@ -121,10 +125,41 @@ func (c *cluster) start(name string) {
 
 // kill ends the member of a host with no chance to say so.
 func (c *cluster) kill(name string) {
-	if h := c.hosts[name]; h.process != nil {
+	h := c.hosts[name]
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.process != nil {
 		_ = h.process.Process.Kill()
 		<-h.ended
 	}
+}
+
+// failed reports a member that ended with an error, and that systemd starts again.
+func (h *carrier) failed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.process == nil {
+		return false
+	}
+	select {
+	case <-h.ended:
+		return h.process.ProcessState.Exited() && !h.process.ProcessState.Success()
+	default:
+		return false
+	}
+}
+
+// awaitEnd waits until the member of a host ends by itself.
+func (c *cluster) awaitEnd(name string) {
+	c.Helper()
+	c.until(name+" ends", func() bool {
+		select {
+		case <-c.hosts[name].ended:
+			return true
+		default:
+			return false
+		}
+	})
 }
 
 func (c *cluster) signal(name string, s syscall.Signal) {
@@ -159,11 +194,14 @@ func (c *cluster) pulls(name string) {
 				continue
 			}
 			store.Client.SetEndpoints(all.endpoints...)
-			if handed, err := store.Datastores.HandedTo(ctx, name); err == nil && handed != nil && !h.Carries() {
+			if handed, err := store.Datastores.HandedTo(ctx, name); err == nil && handed != nil && h.Awaits(*handed) {
 				if err := h.Accept(*handed, c.bundle); err != nil {
 					c.Errorf("%s: %v", name, err)
 					return
 				}
+				c.kill(name) // it may run with what it got before
+				c.start(name)
+			} else if h.failed() {
 				c.start(name)
 			}
 		}
@@ -245,8 +283,17 @@ func (c *cluster) becomes(voters string) {
 	}
 }
 
-// TestMembers: a datastore of one host becomes one of three. When a host dies, another one takes its place; when it
-// comes back it carries the datastore no more, and its record is put aside. What was written is there all the time.
+// logs waits until a host logs a text.
+func (c *cluster) logs(name, text string) {
+	c.Helper()
+	c.until(name+" logs "+text, func() bool {
+		log, err := os.ReadFile(c.hosts[name].log)
+		return err == nil && strings.Contains(string(log), text)
+	})
+}
+
+// TestMembers: a datastore of one host becomes one of three. When a host dies, another one takes its place; when it comes
+// back it carries the datastore no more, and its record is put aside. What was written is there all the time.
 func TestMembers(t *testing.T) {
 	t.Parallel()
 	c := clustered(t, "db2", "db3", "db4")
@@ -259,7 +306,7 @@ func TestMembers(t *testing.T) {
 	c.kill("db1")
 	c.becomes("db2 db3 db4")
 	c.start("db1")
-	<-c.hosts["db1"].ended
+	c.awaitEnd("db1")
 	if c.hosts["db1"].Carries() {
 		t.Error("db1 still carries the datastore")
 	}

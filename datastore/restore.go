@@ -41,6 +41,9 @@ const (
 // host sees that the record went back in time. The record is in its place when it is whole, and not before; who is
 // killed does it again.
 func (r Restoring) Restore(now time.Time) (done Restored, err error) {
+	if err := r.finishLeaving(); err != nil {
+		return done, err
+	}
 	to := r.file(memberDir)
 	if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {
 		return done, errors.Join(err, fmt.Errorf("there is a record in %s: stop pullet-etcd and move it away first", to))

@@ -178,7 +178,8 @@ func TestAnswerKeepsRevocation(t *testing.T) {
 	_, csr, err := authority.Request()
 	f.must(err)
 	f.must(ids.Revoke(t.Context(), "db1"))
-	f.must(k.issue(t.Context(), "db1", before.Identities["db1"], state.Request{CSR: string(csr)}, time.Now()))
+	before.Requests["db1"] = state.Request{CSR: string(csr)}
+	f.must(k.issue(t.Context(), "db1", before, time.Now()))
 	after, err := ids.All(t.Context())
 	f.must(err)
 	if !after.Revoking["db1"] {

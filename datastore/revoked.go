@@ -55,7 +55,7 @@ func (k *keeper) recordRevoked(ctx context.Context, now time.Time) error {
 		}
 	}
 	for name, serials := range lacking {
-		err = errors.Join(err, k.store.Identities.Strike(ctx, name, serials, false))
+		err = errors.Join(err, k.store.Identities.Strike(ctx, name, serials))
 	}
 	return err
 }

@@ -69,9 +69,10 @@ func (k *keeper) finish(ctx context.Context, c state.Credentials, now time.Time)
 }
 
 // confirm records which certificate somebody uses.
-func (k *keeper) confirm(ctx context.Context, name string, i state.Identity, uses string) error {
-	i.Uses = uses
-	return k.store.Identities.Record(ctx, name, i)
+func (k *keeper) confirm(ctx context.Context, name string, c state.Credentials) error {
+	i := c.Identities[name]
+	i.Uses = c.Requests[name].Uses
+	return k.store.Identities.Record(ctx, name, i, c.Revision)
 }
 
 // rotateHandler answers root of this host.

@@ -88,7 +88,7 @@ func (k *keeper) lockOut(ctx context.Context, t todo, c state.Credentials, now t
 
 // strike records that somebody is out, for good.
 func (k *keeper) strike(ctx context.Context, name string, c state.Credentials) error {
-	if err := k.store.Identities.Strike(ctx, name, c.Identities[name].Serials, true); err != nil {
+	if err := k.store.Identities.Expel(ctx, name, c.Identities[name].Serials, c.Revision); err != nil {
 		return err
 	}
 	k.Log.WithField("name", name).Info("revoked")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -49,8 +50,8 @@ func (t *tending) step(ctx context.Context, store *state.Store, v view) error {
 // before. Another leader that records one at the same time makes it fail.
 func (t *tending) record(ctx context.Context, store *state.Store, v view, next membership.Step) (bool, error) {
 	steps, waits := v.record.Steps, ""
-	if next.Kind == membership.Wait {
-		waits = next.Why
+	if next.Kind == membership.Wait && next.Why != "" {
+		waits = next.Why + v.unfit()
 	}
 	var last state.MemberStep
 	if n := len(steps.Steps); n > 0 {
@@ -103,6 +104,9 @@ func (t *tending) take(ctx context.Context, store *state.Store, v view, next mem
 func (t *tending) listen(ctx context.Context, store *state.Store) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if err := t.freePeer(); err != nil {
+		return err
+	}
 	self := uint64(t.member.server.Server.MemberID())
 	if _, err := store.Client.MemberUpdate(ctx, self, []string{t.peerURL()}); err != nil {
 		return err
@@ -114,33 +118,42 @@ func (t *tending) listen(ctx context.Context, store *state.Store) error {
 	return t.reopen(context.WithoutCancel(ctx))
 }
 
+// freePeer says that somebody else listens where this member is to: started anew, it would serve nobody.
+func (c Config) freePeer() error {
+	l, err := net.Listen("tcp", listening(c.peer()))
+	if err != nil {
+		return fmt.Errorf("datastore.peer: %w", err)
+	}
+	return l.Close()
+}
+
 // add has a host become a learner.
 func (t *tending) add(ctx context.Context, store *state.Store, v view, node string) error {
-	peer := "https://" + v.record.Carriers[node].Peer
-	added, err := store.Client.MemberAddAsLearner(ctx, []string{peer})
+	offer := v.record.Carriers[node]
+	added, err := store.Client.MemberAddAsLearner(ctx, []string{peerURLOf(offer)})
 	if err != nil {
 		return err
 	}
-	return t.handTo(ctx, store, v.record.Carriers[node], node, added.Member.ID, added.Members)
+	return t.handTo(ctx, store, offer, node, added.Member.ID, added.Members)
 }
 
-// hand tells hosts that are to become members and did not come yet of the members that there are now, and takes what
-// others got back: they came.
+// hand tells hosts that are to become members and did not come yet of the members that there are now. It takes what
+// others got back: they came, or are members no more.
 func (t *tending) hand(ctx context.Context, store *state.Store, v view) error {
+	var errs []error
 	for _, m := range v.members {
 		node := v.node(m)
 		if _, has := v.record.Handed[node]; has && m.Name != "" {
-			if err := store.Datastores.Took(ctx, node); err != nil {
-				return err
-			}
+			errs = append(errs, store.Datastores.Took(ctx, node))
 		}
 		if carrier, offers := v.record.Carriers[node]; offers && m.Name == "" {
-			if err := t.handTo(ctx, store, carrier, node, m.ID, v.members); err != nil {
-				return err
-			}
+			errs = append(errs, t.handTo(ctx, store, carrier, node, m.ID, v.members))
 		}
 	}
-	return nil
+	for _, node := range v.left() {
+		errs = append(errs, store.Datastores.Take(ctx, node))
+	}
+	return errors.Join(errs...)
 }
 
 // Membership is what a host gets that becomes a member.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -28,6 +27,7 @@ type tending struct {
 	lease  clientv3.LeaseID
 	said   []string             // who this member does not reach, as it is on record
 	away   map[string]time.Time // since when nobody reaches a member, as far as this one knows
+	looked time.Time            // at all members, last
 	handed map[uint64]string    // by member: the cluster that its host was told of
 	noted  string               // the error that was logged last
 }
@@ -75,8 +75,12 @@ func (t *tending) look(ctx context.Context) error {
 	if err := t.say(ctx, store, listed.Members, all); err != nil {
 		return err
 	}
+	if !member.leads() || time.Since(t.looked) > reachTTL*time.Second {
+		clear(t.away) // nobody looked: this process stood still, or nothing was answered
+		clear(t.handed)
+	}
+	t.looked = time.Now()
 	if !member.leads() {
-		clear(t.away)
 		return nil
 	}
 	d, err := store.Datastores.All(ctx)
@@ -84,10 +88,7 @@ func (t *tending) look(ctx context.Context) error {
 		return err
 	}
 	now := view{listed.Members, all, d, uint64(member.server.Server.MemberID())}
-	if err := t.hand(ctx, store, now); err != nil {
-		return err
-	}
-	return t.step(ctx, store, now)
+	return errors.Join(t.hand(ctx, store, now), t.step(ctx, store, now))
 }
 
 // statuses asks all members that serve how they are.
@@ -158,51 +159,6 @@ func (t *tending) say(
 	return store.Datastores.Say(ctx, t.Node, state.Reach{Away: away}, t.lease)
 }
 
-// view is what a leader sees of the datastore.
-type view struct {
-	members []*pb.Member
-	answers map[uint64]*clientv3.StatusResponse
-	record  state.Datastore
-	self    uint64
-}
-
-// node is the host of a member; "" where nobody knows it.
-func (v view) node(m *pb.Member) string {
-	if m.Name != "" {
-		return m.Name
-	}
-	for _, node := range slices.Sorted(maps.Keys(v.record.Handed)) {
-		if v.record.Handed[node].Member == m.ID {
-			return node
-		}
-	}
-	return ""
-}
-
-// member is the member of a host.
-func (v view) member(node string) *pb.Member {
-	for _, m := range v.members {
-		if v.node(m) == node {
-			return m
-		}
-	}
-	return nil
-}
-
-// reached reports a member that one of the others reaches. Members that say nothing are no witnesses.
-func (v view) reached(m *pb.Member) bool {
-	if v.answers[m.ID] != nil || m.ID == v.self {
-		return true
-	}
-	for _, other := range v.members {
-		said, lives := v.record.Reach[other.Name]
-		if lives && other.ID != m.ID && other.ID != v.self && !slices.Contains(said.Away, m.Name) {
-			return true
-		}
-	}
-	return false
-}
-
 // caughtUp is how many entries a learner may lack.
 const caughtUp = 1000
 
@@ -229,11 +185,10 @@ func (t *tending) cluster(v view, now time.Time) membership.Cluster {
 	}
 	t.away = away
 	for _, h := range w.Hosts {
-		_, offers := v.record.Carriers[h.Node]
 		c.Hosts = append(c.Hosts, membership.Host{
 			Node: h.Node, Domain: h.Domain,
-			Ready:  offers && v.record.Alive[h.Node] && !v.record.Moving[h.Node],
-			Failed: slices.Contains(failed, h.Node),
+			Ready:  v.fits(h.Node) == nil && v.record.Alive[h.Node] && !v.record.Moving[h.Node],
+			Failed: slices.Contains(failed, h.Node), At: v.at(h.Node),
 		})
 	}
 	return withoutOldFailures(c, failed)

@@ -152,7 +152,8 @@ func TestFlood(t *testing.T) {
 	for n := range 300 { // of a keeper that did not count
 		i.Serials = append(i.Serials, state.Serial{Number: fmt.Sprintf("%x", n+1), Until: now.Add(time.Hour)})
 	}
-	f.must(keeper.Identities.Record(t.Context(), "db1", i))
+	_, err = keeper.Client.Do(t.Context(), state.Put("/pullet/prod/identity/db1", &i))
+	f.must(err)
 	s := f.store("admin")
 	f.must(s.Identities.Revoke(t.Context(), "db1"))
 	f.must(s.Identities.AwaitRevoked(t.Context(), "db1"))

@@ -98,40 +98,72 @@ func (s *Identities) Issued(ctx context.Context, name string) (Identity, Authori
 	return id, a, unlessBad(err)
 }
 
-// Record records what was issued to somebody, in the place of what was asked.
-func (s *Identities) Record(ctx context.Context, name string, i Identity) error {
-	_, err := s.store.Client.Txn(ctx).Then(Put(s.key(name), i), clientv3.OpDelete(s.requestKey(name))).Commit()
+// First records somebody who got a certificate before there was a record, where there is no such record yet.
+func (s *Identities) First(ctx context.Context, name string, i Identity) error {
+	_, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(s.key(name)), "=", 0)).
+		Then(Put(s.key(name), i)).Commit()
+	return err
+}
+
+// Record records what was issued to somebody, in the place of what was asked. It is refused where another member
+// changed or revoked that one behind a revision: what it decided counts.
+func (s *Identities) Record(ctx context.Context, name string, i Identity, revision int64) error {
+	done, err := s.store.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(s.key(name)), ">", 0), s.unchanged(name, revision)).
+		Then(Put(s.key(name), i), clientv3.OpDelete(s.requestKey(name))).Commit()
+	return changed(name, done, err)
+}
+
+// unchanged compares somebody's record with how it was at a revision. Of two members one may take itself for the leader
+// a while longer than it is.
+func (s *Identities) unchanged(name string, revision int64) clientv3.Cmp {
+	return clientv3.Compare(clientv3.ModRevision(s.key(name)), "<", revision+1)
+}
+
+func changed(name string, done *clientv3.TxnResponse, err error) error {
+	if err == nil && !done.Succeeded {
+		err = fmt.Errorf("another member of the datastore changed the certificates of %s at the same time", name)
+	}
 	return err
 }
 
 // Admit records somebody who was invited: a host that was decommissioned before is none any more. Who was revoked or
-// decommissioned behind a revision is not admitted.
+// decommissioned behind a revision is not admitted, nor who got a certificate from another member meanwhile.
 func (s *Identities) Admit(ctx context.Context, name string, i Identity, revision int64) error {
 	revoking, gone := s.revokingKey(name), s.store.Nodes.DecommissionedKey(name)
 	done, err := s.store.Client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(revoking), "<", revision+1),
+		If(s.unchanged(name, revision), clientv3.Compare(clientv3.ModRevision(revoking), "<", revision+1),
 			clientv3.Compare(clientv3.ModRevision(gone), "<", revision+1)).
 		Then(
 			Put(s.key(name), i), clientv3.OpDelete(s.requestKey(name)), clientv3.OpDelete(revoking), clientv3.OpDelete(gone),
 		).Commit()
 	if err == nil && !done.Succeeded {
-		err = fmt.Errorf("%s was revoked while it joined: invite it again", name)
+		err = fmt.Errorf("%s was revoked while it joined, or its certificates changed: invite it again", name)
 	}
 	return err
 }
 
-// Strike records that certificates of somebody count no more, and with all that nobody has the name.
-func (s *Identities) Strike(ctx context.Context, name string, serials []Serial, all bool) error {
+// Strike records that certificates of somebody count no more.
+func (s *Identities) Strike(ctx context.Context, name string, serials []Serial) error {
 	var ops []clientv3.Op
 	for _, one := range serials {
 		ops = append(ops, Put(s.revokedKey(one.Number), Revoked{name, one.Until}))
 	}
-	if all { // last: what a kill leaves undone is done again
-		for _, key := range []string{s.requestKey(name), s.key(name), s.revokingKey(name)} {
-			ops = append(ops, clientv3.OpDelete(key))
-		}
-	}
 	return s.commit(ctx, ops)
+}
+
+// Expel records that nobody has the name: all its certificates count no more. It is refused where another member gave it
+// one behind a revision, which has to count no more, too.
+func (s *Identities) Expel(ctx context.Context, name string, serials []Serial, revision int64) error {
+	if err := s.Strike(ctx, name, serials); err != nil { // first: what a kill leaves undone is done again
+		return err
+	}
+	var ops []clientv3.Op
+	for _, key := range []string{s.requestKey(name), s.key(name), s.revokingKey(name)} {
+		ops = append(ops, clientv3.OpDelete(key))
+	}
+	done, err := s.store.Client.Txn(ctx).If(s.unchanged(name, revision)).Then(ops...).Commit()
+	return changed(name, done, err)
 }
 
 // commit does more than one transaction may.

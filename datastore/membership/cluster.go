@@ -31,6 +31,7 @@ type Host struct {
 	// Failed is that it did not come when it was a learner last. When all that are ready failed, but hosts of members that
 	// answer, the controller forgets it of all but the last one: else Next would try the first of them again and again.
 	Failed bool
+	At     string // the member that has the address which this host offers; "": none
 }
 
 // MaxLearners is how many learners there are at a time: a pair is promoted together, because an even number of voters

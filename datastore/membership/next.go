@@ -99,11 +99,11 @@ func (v view) unwanted() (m Member, why string) {
 // where there is another one since.
 func (v view) room() bool { return up(v.learners) == len(v.learners) }
 
-// again tells whether the host of a voter that is away and leaves is ready: it may have lost its disk, and come again
-// with an empty one.
+// again tells whether the host of a voter that is away and leaves is ready, or one at the address of that: it may have
+// lost its disk, and come again with an empty one.
 func (v view) again() bool {
 	return slices.ContainsFunc(v.Hosts, func(h Host) bool {
-		away := func(m Member) bool { return m.Node == h.Node && m.Down > 0 }
+		away := func(m Member) bool { return (m.Node == h.Node || m.Node == h.At) && m.Down > 0 }
 		return h.Ready && slices.ContainsFunc(v.leaving, away)
 	})
 }
@@ -199,12 +199,12 @@ func (v view) last() Member {
 }
 
 // host is the host that becomes a member next: of those that are ready one that did not fail, in the failure domain
-// with fewest members. It is none that failed as long as one can come again.
+// with fewest members. It is none that failed as long as one can come again, and none at the address of a member.
 func (v view) host() (Host, bool) {
 	here := slices.Concat(v.staying, v.learners)
 	taken := slices.Concat(here, v.leaving)
 	free := slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool {
-		return !h.Ready || slices.ContainsFunc(taken, func(m Member) bool { return m.Node == h.Node })
+		return !h.Ready || h.At != "" || slices.ContainsFunc(taken, func(m Member) bool { return m.Node == h.Node })
 	})
 	if len(free) == 0 {
 		return Host{}, false

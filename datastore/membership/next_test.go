@@ -171,3 +171,27 @@ func TestReplacedAtOnce(t *testing.T) {
 		t.Error(step)
 	}
 }
+
+// TestSameAddress: a host at the address of another member comes when that one is away for so long that it is replaced,
+// and has made place. Nobody waits for it, or gives it the place of one that answers.
+func TestSameAddress(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ what, of, step string }{
+		{"of one that answers", "3: a* b | d", " "},
+		{"another host is ready", "3: a* b | d e", "add e"},
+		{"of one that is away", "3: a* b c~ | d", " "},
+		{"of one that is replaced", "3: a* b c! | d", "remove c"},
+		{"another host is ready for it", "3: a* b c! | d e", "add e"},
+	} {
+		of := cluster(t, c.of)
+		at := of.Members[len(of.Members)-1].Node
+		for i := range of.Hosts {
+			if of.Hosts[i].Node == "d" {
+				of.Hosts[i].At = at
+			}
+		}
+		if step := Next(of); string(step.Kind)+" "+step.Node != c.step {
+			t.Errorf("%s: %+v, and not %s", c.what, step, c.step)
+		}
+	}
+}

@@ -68,8 +68,8 @@ func (c Config) makeDir() error {
 	return os.Chmod(c.Dir, 0o700) // it may have been there: the sockets in it are for root alone
 }
 
-// Awaits reports that this host is to place what it got: it has no record, and nothing of these members. Until it has the
-// record, each change of the members is told anew: etcd begins only with those that there are.
+// Awaits reports that this host is to place what it got: it has no record, and nothing of these members. Until it has
+// the record, each change of the members is told anew: etcd begins only with those that there are.
 func (c Config) Awaits(h state.Handed) bool {
 	if !c.Carries() {
 		return true

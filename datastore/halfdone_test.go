@@ -57,8 +57,8 @@ func TestKilledBeforeItListens(t *testing.T) {
 	c.keeps()
 }
 
-// TestKilledBetweenSteps: the leader is killed behind the change of the members, and before the record of it: a host was
-// added and not told, another one was removed and is told and moved away from all the same.
+// TestKilledBetweenSteps: the leader is killed behind the change of the members, and before the record of it: a host
+// was added and not told, another one was removed and is told and moved away from all the same.
 func TestKilledBetweenSteps(t *testing.T) {
 	t.Parallel()
 	c := clustered(t, "db2", "db3", "db4")

@@ -67,8 +67,8 @@ func (k *keeper) begin(ctx context.Context) error {
 	return nil
 }
 
-// ours says that the record is of another fleet: who is a user there would be nobody here, and lose that. Another one may
-// have the same name, and another authority.
+// ours says that the record is of another fleet: who is a user there would be nobody here, and lose that. Another one
+// may have the same name, and another authority.
 func (k *keeper) ours(ctx context.Context) error {
 	c, err := k.store.Identities.All(ctx)
 	if err != nil {

@@ -292,8 +292,8 @@ func (c *cluster) logs(name, text string) {
 	})
 }
 
-// TestMembers: a datastore of one host becomes one of three. When a host dies, another one takes its place; when it comes
-// back it carries the datastore no more, and its record is put aside. What was written is there all the time.
+// TestMembers: a datastore of one host becomes one of three. When a host dies, another one takes its place; when it
+// comes back it carries the datastore no more, and its record is put aside. What was written is there all the time.
 func TestMembers(t *testing.T) {
 	t.Parallel()
 	c := clustered(t, "db2", "db3", "db4")

@@ -93,8 +93,9 @@ func (a *Carrier) check(Key) error {
 func (c *checks) address(what, text string) {
 	host, port, err := net.SplitHostPort(text)
 	n, bad := strconv.Atoi(port)
-	c.unless(err == nil && bad == nil && n > 0 && n < 1<<16 && strconv.Itoa(n) == port && (net.ParseIP(host) != nil || safetext.Host(host)),
-		"%s: %s is not HOST:PORT", what, quoted(text))
+	numbered := bad == nil && n > 0 && n < 1<<16 && strconv.Itoa(n) == port
+	named := net.ParseIP(host) != nil || safetext.Host(host)
+	c.unless(err == nil && numbered && named, "%s: %s is not HOST:PORT", what, quoted(text))
 }
 
 func (h *Handed) check(Key) error {

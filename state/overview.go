@@ -236,25 +236,6 @@ func (o *Overview) In(node, group string) bool {
 	return group == AllGroups || !listed && group == GroupOf(o.Nodes[node].Role)
 }
 
-// Members are the nodes of a group, sorted: those of its roster, or of the role where nobody asked for a roster yet.
-func (o *Overview) Members(group string) (out []string) {
-	if roster := o.Rosters[group]; roster != nil {
-		return roster.Nodes()
-	}
-	for node := range o.Nodes {
-		if o.In(node, group) {
-			out = append(out, node)
-		}
-	}
-	for node, role := range o.Listed {
-		if _, known := o.Nodes[node]; !known && GroupOf(role) == group {
-			out = append(out, node)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
 // NoVersion is why there is no current version.
 func (o *Overview) NoVersion() error {
 	if o.Unread != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestEndpoints: a host reaches the members that it knew last beside those that its configuration names, over TLS alone,
-// and only in a fleet with a datastore of its own.
+// TestEndpoints: a host reaches the members that it knew last beside those that its configuration names, over TLS
+// alone, and only in a fleet with a datastore of its own.
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
 	e := Etcd{

@@ -156,7 +156,9 @@ func TestAcceptRefuses(t *testing.T) {
 	c.must(err)
 	other, err := authority.Create(fleetName, time.Now())
 	c.must(err)
-	host := func() *carrier { return &carrier{Config: Config{Dir: filepath.Join(t.TempDir(), "d"), Addresses: c.Addresses}} }
+	host := func() *carrier {
+		return &carrier{Config: Config{Dir: filepath.Join(t.TempDir(), "d"), Addresses: c.Addresses}}
+	}
 	for _, one := range []struct {
 		what, words string
 		of          func(h *carrier) state.Handed

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -60,7 +61,8 @@ type carrier struct {
 	Config
 	name    string
 	log     string
-	mu      sync.Mutex // of what follows
+	stopped atomic.Bool // its process stands still
+	mu      sync.Mutex  // of what follows
 	process *exec.Cmd
 	ended   chan struct{} // its process
 }
@@ -218,6 +220,9 @@ func (c *cluster) members(ctx context.Context) (listed, error) {
 	var out listed
 	err := os.ErrNotExist
 	for _, h := range c.hosts {
+		if h.stopped.Load() {
+			continue
+		}
 		if out, err = c.membersAt(ctx, h); err == nil {
 			return out, nil
 		}

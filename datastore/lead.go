@@ -47,6 +47,9 @@ func (k *keeper) begin(ctx context.Context) error {
 	if err == nil {
 		err = k.recordFirst(ctx)
 	}
+	if err == nil {
+		err = k.recordRecovery(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("the users of etcd: %w", err)
 	}

@@ -13,9 +13,9 @@ func datastoreCommand(a *app) *cobra.Command {
 		Use: "datastore", GroupID: "node", Args: noArgs,
 		Short: "Look after the fleet's datastore",
 		Long:  "The commands are for the datastore that hosts of the fleet carry, with pullet etcd: docs/datastore.md.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(datastoreStatusCommand(a), datastoreMoveCommand(a), datastoreBackupCommand(a))
+	c.AddCommand(datastoreStatusCommand(a), datastoreMoveCommand(a), datastoreBackupCommand(a), datastoreRecoverCommand(a))
 	return c
 }
 

@@ -67,11 +67,22 @@ func (c *cluster) clusterAt(client *clientv3.Client) uint64 {
 	return got.Header.ClusterId
 }
 
-// threeMembers makes a datastore of three members, each of which has on its disk that it is one.
-func threeMembers(t *testing.T) *cluster {
+// ends waits until the member of a host ends by itself.
+func (c *cluster) ends(name string) {
+	c.Helper()
+	select {
+	case <-c.hosts[name].ended:
+	case <-time.After(time.Minute):
+		c.Fatal(name + " does not end")
+	}
+}
+
+// threeMembers makes a datastore of three members, each of which has on its disk that it is one. Further hosts may carry
+// it, too.
+func threeMembers(t *testing.T, further ...string) *cluster {
 	t.Helper()
-	c := clustered(t, "db2", "db3")
-	c.wants("db1", wanted(1, 3, "db1", "db2", "db3"))
+	c := clustered(t, append(further, "db2", "db3")...)
+	c.wants("db1", wanted(1, 3, append([]string{"db1", "db2", "db3"}, further...)...))
 	c.becomes("db1 db2 db3")
 	for _, name := range []string{"db1", "db2", "db3"} {
 		c.until(name+" serves as a member", func() bool { return puts(c.at(name), "kept") == nil })
@@ -84,7 +95,7 @@ func threeMembers(t *testing.T) *cluster {
 // cluster. The others come back together, which would be a quorum of the cluster that ended: their record is put aside.
 func TestRecover(t *testing.T) {
 	t.Parallel()
-	c := threeMembers(t)
+	c := threeMembers(t, "db4")
 	third := c.at("db3")
 	before := c.clusterAt(third)
 	c.kill("db1")
@@ -108,15 +119,15 @@ func TestRecover(t *testing.T) {
 	c.start("db1")
 	c.start("db2")
 	for _, name := range []string{"db1", "db2"} {
-		<-c.hosts[name].ended
+		c.ends(name)
 		text, err := os.ReadFile(c.hosts[name].log)
 		if c.must(err); !strings.Contains(string(text), "carries the datastore no more: the datastore was recovered on db3 at ") {
 			t.Errorf("%s does not say why it ends", name)
 		}
 	}
-	c.becomes("db1 db2 db3")
-	if !c.holds(c.at("db1"), "kept") {
-		t.Error("db1 came back without what was written")
+	c.becomes("db2 db3 db4")
+	if !c.holds(c.at("db2"), "kept") {
+		t.Error("db2 came back without what was written")
 	}
 }
 
@@ -124,7 +135,7 @@ func TestRecover(t *testing.T) {
 // reach the one that went on alone, their record is put aside.
 func TestRecoverRunning(t *testing.T) {
 	t.Parallel()
-	c := threeMembers(t)
+	c := threeMembers(t, "db4")
 	c.kill("db3")
 	c.signal("db1", syscall.SIGSTOP)
 	c.signal("db2", syscall.SIGSTOP)
@@ -133,9 +144,9 @@ func TestRecoverRunning(t *testing.T) {
 	c.until("db3 goes on alone", func() bool { return puts(c.at("db3"), "newer") == nil })
 	c.signal("db1", syscall.SIGCONT)
 	c.signal("db2", syscall.SIGCONT)
-	<-c.hosts["db1"].ended
-	<-c.hosts["db2"].ended
-	c.becomes("db1 db2 db3")
+	c.ends("db1")
+	c.ends("db2")
+	c.becomes("db2 db3 db4")
 	if !c.holds(c.at("db2"), "newer") {
 		t.Error("the record of before came back")
 	}

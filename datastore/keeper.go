@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -46,6 +47,7 @@ type keeper struct {
 	began  bool                 // as a leader
 	seen   map[string]time.Time // users whom nobody invited, since when
 	wake   chan struct{}        // the members changed: hosts are to know
+	life   atomic.Pointer[life]
 }
 
 const (
@@ -53,19 +55,22 @@ const (
 	restTime  = 200 * time.Millisecond // between two looks: what a host asks again and again is answered together
 )
 
-// Run serves the datastore until ctx ends, or etcd does. When other members removed this one, what it kept is put
-// aside, and it ends without an error.
+// Run serves the datastore until ctx ends, or etcd does. When other members removed this one, or one of them went on
+// alone, what it kept is put aside, and it ends without an error.
 func Run(ctx context.Context, o Options) error {
 	err := errRemoved
 	if !o.leaving() {
 		err = run(ctx, o)
 	}
-	if !errors.Is(err, errRemoved) {
+	why := "another one took its place"
+	if ended, alone := errors.AsType[*endedError](err); alone {
+		why = ended.Error()
+	} else if !errors.Is(err, errRemoved) {
 		return err
 	}
 	aside, err := o.putAside(time.Now())
 	if err == nil {
-		o.Log.WithField("aside", aside).Warn("this host carries the datastore no more: another one took its place")
+		o.Log.WithField("aside", aside).Warn("this host carries the datastore no more: " + why)
 	}
 	return err
 }
@@ -78,6 +83,16 @@ func run(ctx context.Context, o Options) (err error) {
 	if err := errors.Join(o.found(), k.keys.complete(time.Now())); err != nil {
 		return err
 	}
+	ctx, end, err := k.untilEnded(ctx)
+	defer end()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if ended, alone := errors.AsType[*endedError](context.Cause(ctx)); alone {
+			err = ended
+		}
+	}()
 	if err := k.open(ctx); err != nil {
 		return err
 	}

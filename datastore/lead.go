@@ -60,6 +60,9 @@ func (k *keeper) begin(ctx context.Context) error {
 	if err == nil {
 		err = k.recordFirst(ctx)
 	}
+	if err == nil {
+		err = k.recordRecovery(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("the users of etcd: %w", err)
 	}

@@ -48,8 +48,7 @@ func startMember(ctx context.Context, c Config, name string, options []grpc.Serv
 	config.GRPCAdditionalServerOptions = options
 	// What it warns of is what the keeper looks up, such as whether a user is there.
 	level := zap.NewAtomicLevelAt(zapcore.ErrorLevel)
-	encoder := zapcore.NewConsoleEncoder(zap.NewProductionEncoderConfig())
-	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), level)))
+	config.ZapLoggerBuilder = loggedFrom(level)
 	server, err := embed.StartEtcd(config)
 	if err != nil {
 		return nil, fmt.Errorf("etcd does not start: %w", err)
@@ -79,6 +78,12 @@ func startMember(ctx context.Context, c Config, name string, options []grpc.Serv
 	server.Server.HardStop() // Close alone would wait until it is ready
 	server.Close()
 	return nil, err
+}
+
+// loggedFrom has etcd log to stderr from a level on.
+func loggedFrom(level zap.AtomicLevel) func(*embed.Config) error {
+	encoder := zapcore.NewConsoleEncoder(zap.NewProductionEncoderConfig())
+	return embed.NewZapLoggerBuilder(zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), level)))
 }
 
 // errRemoved says that the other members removed this one.

@@ -78,20 +78,26 @@ func (r Restoring) Restore(now time.Time) (done Restored, err error) {
 
 // record makes the files of etcd from the snapshot.
 func (r Restoring) record(now time.Time) error {
+	return r.remake(r.Node, r.file(restoringFile), "restored "+now.UTC().Format(time.RFC3339Nano), false)
+}
+
+// remake makes the files of another cluster from a record, with this host as the only member. Of a snapshot etcd checks
+// the sum at its end; the file of a member has none.
+func (c Config) remake(node, record, token string, ofMember bool) error {
 	// The record of one member: those who were members with it are not, and listen no more.
-	if err := os.Remove(r.file(clusterFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(c.file(clusterFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	member, err := r.member(r.Node)
+	member, err := c.member(node)
 	if err != nil {
 		return err
 	}
-	if err := os.RemoveAll(r.file(restoringDir)); err != nil { // of one that was killed
+	if err := os.RemoveAll(c.file(restoringDir)); err != nil { // of one that was killed
 		return err
 	}
 	return snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
-		SnapshotPath: r.file(restoringFile), OutputDataDir: r.file(restoringDir),
+		SnapshotPath: record, SkipHashCheck: ofMember, OutputDataDir: c.file(restoringDir),
 		Name: member.Name, PeerURLs: []string{member.AdvertisePeerUrls[0].String()},
-		InitialCluster: member.InitialCluster, InitialClusterToken: "restored " + now.UTC().Format(time.RFC3339Nano),
+		InitialCluster: member.InitialCluster, InitialClusterToken: token,
 	})
 }

@@ -109,6 +109,7 @@ var kinds = []kind{
 	{"datastore/moving/NODE", operators, nil, "", ""},
 	{"datastore/turn", keeper, nil, "", ""},
 	{"datastore/steps", keeper, examines[MemberSteps], "", ""},
+	{"datastore/recovered", keeper, examines[Recoveries], "", ""},
 	{"blob/DIGEST/CHUNK", nodes, nil, "", ""}, // its content is held against the digest
 	{
 		"extension/DIGEST",

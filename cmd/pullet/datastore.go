@@ -15,7 +15,7 @@ func datastoreCommand(a *app) *cobra.Command {
 		Long:  "The commands are for the datastore that hosts of the fleet carry, with pullet etcd: docs/datastore.md.",
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(datastoreStatusCommand(a), datastoreMoveCommand(a), datastoreBackupCommand(a))
+	c.AddCommand(datastoreStatusCommand(a), datastoreMoveCommand(a), datastoreBackupCommand(a), datastoreRecoverCommand(a))
 	return c
 }
 

@@ -1,0 +1,144 @@
+package datastore
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/pullet/pullet/state"
+)
+
+// life is a cluster of etcd with the members that one of them knows.
+type life struct {
+	cluster uint64
+	members []*pb.Member
+}
+
+// endedError says that another host went on alone with the record of this one's cluster.
+type endedError struct{ state.Recovery }
+
+func (e *endedError) Error() string {
+	return fmt.Sprintf("the datastore was recovered on %s at %s, without this host", e.Node, e.At.Format(time.RFC3339))
+}
+
+// untilEnded ends what it returns with an *endedError as its cause when another member went on alone. It asks before
+// this member starts, and as long as it runs: two that come back together would be enough to serve a record that the
+// fleet left behind.
+func (k *keeper) untilEnded(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	end := func() { cancel(nil) }
+	if err := k.remember(); err != nil {
+		return ctx, end, err
+	}
+	if err := k.ended(ctx); err != nil {
+		return ctx, end, err
+	}
+	go func() {
+		every := time.NewTicker(cmp.Or(k.every, tendEvery))
+		defer every.Stop()
+		for {
+			select {
+			case <-every.C:
+			case <-ctx.Done():
+				return
+			}
+			err := k.ended(ctx)
+			if _, ended := errors.AsType[*endedError](err); ended {
+				cancel(err)
+			} else if err != nil {
+				k.Log.WithError(err).Warn("whether another member went on alone: asked again in a moment")
+			}
+		}
+	}()
+	return ctx, end, nil
+}
+
+// remember reads which members there were when this one ran last. One that begins has no files.
+func (k *keeper) remember() error {
+	at := memberFiles(k.file(memberDir))
+	if _, err := os.Stat(at.log()); err != nil {
+		return nil // found said before whether it has to be there, and etcd says what is wrong with it
+	}
+	have, err := at.kept()
+	if err != nil {
+		return fmt.Errorf("the log of the fleet's record: %w", err)
+	}
+	members, err := at.members()
+	if err != nil {
+		return fmt.Errorf("the fleet's record: %w", err)
+	}
+	k.life.Store(&life{have.cluster, members})
+	return nil
+}
+
+// ended asks the other members once whether one of them went on alone. No answer is none.
+func (k *keeper) ended(ctx context.Context) error {
+	now := k.life.Load()
+	if now == nil || len(now.members) < 2 {
+		return nil
+	}
+	client, err := k.asKeeper()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	answers := statuses(ctx, client, now.members)
+	for _, m := range now.members {
+		if a := answers[m.ID]; a == nil || a.Header.ClusterId == now.cluster {
+			continue
+		}
+		if r, ended := k.endOf(ctx, now.cluster, m.ClientURLs[0]); ended {
+			return &endedError{r}
+		}
+	}
+	return nil
+}
+
+// endOf asks a member of another cluster whether it goes on from one. Who answers has a certificate that the fleet's
+// authority signed for a datastore, and a keeper alone writes what is read there.
+func (k *keeper) endOf(ctx context.Context, cluster uint64, endpoint string) (state.Recovery, bool) {
+	client, err := k.asKeeper(endpoint)
+	if err != nil {
+		return state.Recovery{}, false
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	all, err := state.Over(client, k.Fleet, nil).Datastores.Recoveries(ctx)
+	if err != nil {
+		return state.Recovery{}, false
+	}
+	return all.Of(cluster)
+}
+
+// asKeeper is a client of members with the keeper's certificate. It asks nobody until it is used.
+func (c Config) asKeeper(endpoints ...string) (*clientv3.Client, error) {
+	pair, err := tls.LoadX509KeyPair(c.file(keeperFile), c.file(keeperFile))
+	if err != nil {
+		return nil, err
+	}
+	bundle, err := os.ReadFile(c.file(bundleFile))
+	if err != nil {
+		return nil, err
+	}
+	believes := x509.NewCertPool()
+	if !believes.AppendCertsFromPEM(bundle) {
+		return nil, errors.New("there is no certificate in " + c.file(bundleFile))
+	}
+	if len(endpoints) == 0 {
+		endpoints = []string{c.loopback()}
+	}
+	return clientv3.New(clientv3.Config{
+		Endpoints: endpoints, DialTimeout: answerTime, Logger: zap.NewNop(), MaxUnaryRetries: 1,
+		TLS: &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: believes, MinVersion: tls.VersionTLS12},
+	})
+}

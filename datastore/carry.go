@@ -28,6 +28,16 @@ func (c Config) Carries() bool {
 	return err == nil
 }
 
+// asidePrefix begins the names of the directories with what a member kept that was removed.
+const asidePrefix = "removed-"
+
+// Left reports that this host carried the datastore and does so no more: another one took its place.
+func (c Config) Left() bool {
+	aside, _ := filepath.Glob(c.file(asidePrefix + "*")) // of a directory that cannot be read nothing is known
+	_, err := os.Stat(c.file(memberDir))
+	return len(aside) > 0 && !c.Carries() && errors.Is(err, fs.ErrNotExist)
+}
+
 // Offer is what this host says of itself that may carry the datastore, at these addresses. It makes the key that what it
 // gets then is encrypted for.
 func (c Config) Offer(at Addresses) (state.Carrier, error) {
@@ -116,7 +126,7 @@ func opened(h state.Handed, key *age.X25519Identity) (m Membership, err error) {
 
 // putAside puts all that a member kept where nothing starts it again.
 func (c Config) putAside(now time.Time) (string, error) {
-	aside := c.file("removed-" + now.UTC().Format("20060102T150405Z"))
+	aside := c.file(asidePrefix + now.UTC().Format("20060102T150405Z"))
 	if err := os.Mkdir(aside, 0o700); err != nil {
 		return "", err
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"go.yaml.in/yaml/v4"
@@ -46,9 +47,9 @@ func (c *carrying) tend(ctx context.Context, runs bool) {
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	err := c.config.keepEndpoints(c.presence.Found.Authority.Endpoints)
+	err := c.follows()
 	if err == nil {
-		err = c.become(ctx)
+		err = c.become(ctx, c.presence.Found.Handed, c.presence.Found.Authority)
 	}
 	if err == nil && runs && c.version != nil {
 		err = c.want(ctx)
@@ -103,9 +104,61 @@ func wanted(v *state.Version, d render.DataStore, may []string, hosts render.Inv
 	return w
 }
 
-// become has this host carry the datastore, where it got what it takes.
-func (c *carrying) become(ctx context.Context) error {
-	h := c.presence.Found.Handed
+// follows has this host reach the members that there are now, also over the connection that is open: those that it was
+// opened with may leave while a pull waits.
+func (c *carrying) follows() error {
+	if err := c.config.keepEndpoints(c.presence.Found.Authority.Endpoints); err != nil || c.store == nil {
+		return err
+	}
+	if all := c.config.endpoints(); !slices.Equal(all, c.store.Client.Endpoints()) {
+		c.store.Client.SetEndpoints(all...)
+	}
+	return nil
+}
+
+// takeEvery is how often a pull that waits looks whether its host got what it takes to carry the datastore.
+const takeEvery = 5 * time.Second
+
+// meanwhile follows the members, and has this host become one while its pull waits, too: what the pull waits for may
+// take longer than the members wait for the host. What it returns ends that.
+func (c *carrying) meanwhile(ctx context.Context) (stop func()) {
+	if c.presence == nil || !c.config.Etcd.Renew {
+		return func() {}
+	}
+	if err := c.follows(); err != nil {
+		c.log.WithError(err).Warn("the fleet's datastore: tried again at the end")
+	}
+	if !c.config.Datastore.Offers() {
+		return func() {}
+	}
+	store, fleet := c.store, c.presence.Found.Authority
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for tick := time.Tick(takeEvery); ; {
+			select {
+			case <-tick:
+			case <-ctx.Done():
+				return
+			}
+			h, err := store.Datastores.HandedTo(ctx, c.config.Node.Name)
+			if err != nil { // the end of the pull says what is wrong with the record
+				continue
+			}
+			if err := c.become(context.WithoutCancel(ctx), h, fleet); err != nil {
+				c.log.WithError(err).Warn("the fleet's datastore: tried again in a moment")
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// become has this host carry the datastore, where it got what it takes, or goes on with that behind a kill.
+func (c *carrying) become(ctx context.Context, h *state.Handed, fleet state.Authority) error {
+	if c.config.Datastore.Comes() {
+		return c.start(ctx)
+	}
 	if h == nil || c.config.Datastore.Carries() {
 		return nil
 	}
@@ -113,7 +166,7 @@ func (c *carrying) become(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	at, err := c.config.candidate(c.presence.Found.Authority)
+	at, err := c.config.candidate(fleet)
 	if err != nil {
 		return err
 	}

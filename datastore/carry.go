@@ -28,6 +28,18 @@ func (c Config) Carries() bool {
 	return err == nil
 }
 
+// Offers reports that this host offered to carry the datastore.
+func (c Config) Offers() bool {
+	_, err := os.Stat(c.file(recipientFile))
+	return err == nil
+}
+
+// Comes reports that this host got what it takes to become a member, and did not begin as one.
+func (c Config) Comes() bool {
+	_, err := os.Stat(c.file(joiningFile))
+	return err == nil && c.Carries()
+}
+
 // asidePrefix begins the names of the directories with what a member kept that was removed.
 const asidePrefix = "removed-"
 

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -41,9 +42,9 @@ func (c *carrying) tend(ctx context.Context, runs bool) {
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	err := c.config.Etcd.remember(c.presence.Found.Authority.Endpoints)
+	err := c.follows()
 	if err == nil {
-		err = c.become(ctx)
+		err = c.become(ctx, c.presence.Found.Handed, c.presence.Found.Authority)
 	}
 	if err == nil && runs && c.version != nil {
 		err = c.want(ctx)
@@ -74,7 +75,7 @@ func (c *carrying) want(ctx context.Context) error {
 	if c.store == nil || !slices.Contains(may, c.config.Node.Name) {
 		return nil
 	}
-	at, err := c.candidate()
+	at, err := c.candidate(c.presence.Found.Authority)
 	if err != nil {
 		return err
 	}
@@ -98,17 +99,70 @@ func wanted(v *state.Version, d render.DataStore, may []string, hosts render.Inv
 	return w
 }
 
-// become has this host carry the datastore, where it got what it takes.
-func (c *carrying) become(ctx context.Context) error {
-	h := c.presence.Found.Handed
-	if h == nil || !c.config.Datastore.Awaits(*h) {
+// follows has this host reach the members that there are now, also over the connection that is open: those that it was
+// opened with may leave while a pull waits.
+func (c *carrying) follows() error {
+	if err := c.config.Etcd.remember(c.presence.Found.Authority.Endpoints); err != nil || c.store == nil {
+		return err
+	}
+	if all := c.config.Etcd.reached(); !slices.Equal(all, c.store.Client.Endpoints()) {
+		c.store.Client.SetEndpoints(all...)
+	}
+	return nil
+}
+
+// takeEvery is how often a pull that waits looks whether its host got what it takes to carry the datastore.
+const takeEvery = 5 * time.Second
+
+// meanwhile follows the members, and has this host become one while its pull waits, too: what the pull waits for may
+// take longer than the members wait for the host. What it returns ends that.
+func (c *carrying) meanwhile(ctx context.Context) (stop func()) {
+	if c.presence == nil || !c.config.Etcd.Renew {
+		return func() {}
+	}
+	if err := c.follows(); err != nil {
+		c.log.WithError(err).Warn("the fleet's datastore: tried again at the end")
+	}
+	if c.store == nil || !c.config.Datastore.Offers() {
+		return func() {}
+	}
+	store, fleet := c.store, c.presence.Found.Authority
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for tick := time.Tick(takeEvery); ; {
+			select {
+			case <-tick:
+			case <-ctx.Done():
+				return
+			}
+			h, err := store.Datastores.HandedTo(ctx, c.config.Node.Name)
+			if err != nil { // the end of the pull says what is wrong with the record
+				continue
+			}
+			if err := c.become(context.WithoutCancel(ctx), h, fleet); err != nil {
+				c.log.WithError(err).Warn("the fleet's datastore: tried again in a moment")
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// become has this host carry the datastore, where it got what it takes, or goes on with that behind a kill.
+func (c *carrying) become(ctx context.Context, h *state.Handed, fleet state.Authority) error {
+	d := c.config.Datastore
+	if h == nil || !d.Awaits(*h) {
+		if d.Comes() {
+			return c.start(ctx)
+		}
 		return nil
 	}
 	believed, err := os.ReadFile(c.config.Etcd.TLS.CA)
 	if err != nil {
 		return err
 	}
-	at, err := c.candidate()
+	at, err := c.candidate(fleet)
 	if err != nil {
 		return err
 	}
@@ -141,7 +195,7 @@ func (c *carrying) start(ctx context.Context) error {
 }
 
 // candidate is where a datastore on this host would be reached.
-func (c *carrying) candidate() (datastore.Addresses, error) {
+func (c *carrying) candidate(fleet state.Authority) (datastore.Addresses, error) {
 	d := c.config.Datastore
 	if d.Candidate.Client != "" {
 		return d.Candidate, nil
@@ -151,7 +205,7 @@ func (c *carrying) candidate() (datastore.Addresses, error) {
 	}
 	host, err := addressTo(c.config.Etcd.reached())
 	at := datastore.At(host)
-	if c.presence.Found.Authority.Door == "" {
+	if fleet.Door == "" {
 		at.Door = ""
 	}
 	return at, err

@@ -178,6 +178,7 @@ func (p *pull) do(ctx context.Context) error {
 	if err := p.registration.join(ctx); err != nil {
 		return err
 	}
+	defer p.carrying.meanwhile(ctx)()
 	if err := p.local.openJournal(); err != nil {
 		return err
 	}

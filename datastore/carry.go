@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"filippo.io/age"
@@ -27,6 +28,25 @@ const recipientFile = "recipient.key"
 func (c Config) Carries() bool {
 	_, err := os.Stat(c.file(authorityFile))
 	return err == nil
+}
+
+// Offers reports that this host offered to carry the datastore.
+func (c Config) Offers() bool {
+	_, err := os.Stat(c.file(recipientFile))
+	return err == nil
+}
+
+// Comes reports that this host got what it takes to become a member, and did not begin as one.
+func (c Config) Comes() bool {
+	_, err := os.Stat(c.file(joiningFile))
+	return err == nil && c.Carries()
+}
+
+// Left reports that this host carried the datastore and does so no more: another one took its place.
+func (c Config) Left() bool {
+	aside, _ := filepath.Glob(c.file(removedPrefix + "*")) // of a directory that cannot be read nothing is known
+	_, err := os.Stat(c.file(memberDir))
+	return len(aside) > 0 && !c.Carries() && errors.Is(err, fs.ErrNotExist)
 }
 
 // Offer is what this host says of itself that may carry the datastore, at these addresses. It makes the key that what

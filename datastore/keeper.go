@@ -26,8 +26,8 @@ type Options struct {
 	// Invited completes the answer for somebody who joins: the configuration and its files.
 	Invited func(i state.Invitation, a *authority.Answer) error
 
-	// Serving is called when clients and new hosts are answered, or when this host gets the record as a new member;
-	// nil: nobody waits for that.
+	// Serving is called when clients and new hosts are answered. A member of several calls it when it starts: when it
+	// answers depends on the others, and what comes behind it on this host is not to wait for them. nil: nobody waits.
 	Serving func()
 
 	every time.Duration // between two looks at the members; default 5s
@@ -184,6 +184,9 @@ func (k *keeper) open(ctx context.Context) error {
 	if err := k.keys.believe(); err != nil {
 		return err
 	}
+	if k.among() {
+		k.serves()
+	}
 	member, err := startMember(ctx, k.Config, k.Node, k.guard.options())
 	if err != nil {
 		return err
@@ -205,7 +208,6 @@ func (k *keeper) awaitVote(ctx context.Context) error {
 		return nil
 	}
 	k.Log.Info("this host gets the record, and waits until it is a member")
-	k.serves()
 	for k.member.learns() {
 		select {
 		case <-time.After(restTime):

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/state"
@@ -67,14 +68,14 @@ func (c *cluster) clusterAt(client *clientv3.Client) uint64 {
 	return got.Header.ClusterId
 }
 
-// ends waits until the member of a host ends by itself.
-func (c *cluster) ends(name string) {
+// leaves waits until a host says that it carries the datastore no more, since another one went on alone.
+func (c *cluster) leaves(name string) {
 	c.Helper()
-	select {
-	case <-c.hosts[name].ended:
-	case <-time.After(time.Minute):
-		c.Fatal(name + " does not end")
-	}
+	c.until(name+" leaves", func() bool {
+		text, err := os.ReadFile(c.hosts[name].log)
+		c.must(err)
+		return strings.Contains(string(text), "carries the datastore no more: the datastore was recovered on db3 at ")
+	})
 }
 
 // threeMembers makes a datastore of three members, each of which has on its disk that it is one. Further hosts may carry
@@ -118,13 +119,8 @@ func TestRecover(t *testing.T) {
 	}
 	c.start("db1")
 	c.start("db2")
-	for _, name := range []string{"db1", "db2"} {
-		c.ends(name)
-		text, err := os.ReadFile(c.hosts[name].log)
-		if c.must(err); !strings.Contains(string(text), "carries the datastore no more: the datastore was recovered on db3 at ") {
-			t.Errorf("%s does not say why it ends", name)
-		}
-	}
+	c.leaves("db1")
+	c.leaves("db2")
 	c.becomes("db2 db3 db4")
 	if !c.holds(c.at("db2"), "kept") {
 		t.Error("db2 came back without what was written")
@@ -144,8 +140,8 @@ func TestRecoverRunning(t *testing.T) {
 	c.until("db3 goes on alone", func() bool { return puts(c.at("db3"), "newer") == nil })
 	c.signal("db1", syscall.SIGCONT)
 	c.signal("db2", syscall.SIGCONT)
-	c.ends("db1")
-	c.ends("db2")
+	c.leaves("db1")
+	c.leaves("db2")
 	c.becomes("db2 db3 db4")
 	if !c.holds(c.at("db2"), "newer") {
 		t.Error("the record of before came back")
@@ -271,4 +267,21 @@ func TestRecoveries(t *testing.T) {
 	if h, err := k.Datastores.HandedTo(t.Context(), "db2"); err != nil || h != nil {
 		t.Error(h, err)
 	}
+}
+
+// TestRecoverLiar: a server of another authority at the address of a member says nothing, whatever its record has.
+func TestRecoverLiar(t *testing.T) {
+	t.Parallel()
+	f, liar := created(t), created(t)
+	k := &keeper{Options: f.Options}
+	other := &pb.Member{ID: 1, Name: "db2", ClientURLs: []string{liar.Endpoint()}}
+	k.life.Store(&life{7, []*pb.Member{{ID: 2}, other}})
+	recovery := state.Recovery{Cluster: 7, Node: "db2", At: time.Now().UTC()}
+	f.must(liar.keeperStore().Datastores.Recovered(t.Context(), recovery))
+	f.must(k.ended(t.Context()))
+	own := f.keeperStore()
+	other.ClientURLs = []string{f.Endpoint()}
+	f.must(k.ended(t.Context())) // another cluster, which did not go on from this one
+	f.must(own.Datastores.Recovered(t.Context(), recovery))
+	wantError(t, "another member went on", k.ended(t.Context()), "the datastore was recovered on db2 at ")
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -46,7 +45,7 @@ type keeper struct {
 	began  bool  // as a leader
 	seen   []string
 	wake   chan struct{} // the members changed: hosts are to know
-	life   atomic.Pointer[life]
+	lives  *lives
 }
 
 const (
@@ -72,14 +71,14 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func run(ctx context.Context, o Options) (err error) {
-	k := &keeper{Options: o, guard: newGuard(), wake: make(chan struct{}, 1)}
+	k := &keeper{Options: o, guard: newGuard(), wake: make(chan struct{}, 1), lives: &lives{Options: o}}
 	if k.keys, err = readKeys(o.Config, o.Fleet); err != nil {
 		return err
 	}
 	if err := errors.Join(o.found(), k.keys.complete(time.Now())); err != nil {
 		return err
 	}
-	ctx, end, err := k.untilEnded(ctx)
+	ctx, end, err := k.lives.untilEnded(ctx)
 	defer end()
 	if err != nil {
 		return err

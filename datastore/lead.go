@@ -48,7 +48,7 @@ func (k *keeper) begin(ctx context.Context) error {
 		err = k.recordFirst(ctx)
 	}
 	if err == nil {
-		err = k.recordRecovery(ctx)
+		err = recordRecovery(ctx, k.Config, k.store.Datastores)
 	}
 	if err != nil {
 		return fmt.Errorf("the users of etcd: %w", err)

@@ -78,8 +78,8 @@ func (c *cluster) leaves(name string) {
 	})
 }
 
-// threeMembers makes a datastore of three members, each of which has on its disk that it is one. Further hosts may carry
-// it, too.
+// threeMembers makes a datastore of three members, each of which has on its disk that it is one. Further hosts may
+// carry it, too.
 func threeMembers(t *testing.T, further ...string) *cluster {
 	t.Helper()
 	c := clustered(t, append(further, "db2", "db3")...)
@@ -107,7 +107,8 @@ func TestRecover(t *testing.T) {
 		t.Errorf("db3 runs alone, and the survey has %+v", s)
 	}
 	_, err = c.recovering("db3").Recover(t.Context(), time.Now())
-	wantError(t, "recover while it runs", err, "pullet-etcd runs on this host: systemctl stop pullet-etcd, and type it again")
+	wantError(t, "recover while it runs", err,
+		"pullet-etcd runs on this host: systemctl stop pullet-etcd, and type it again")
 	c.kill("db3")
 	c.recovered("db3")
 	c.start("db3")
@@ -170,7 +171,7 @@ func TestRecoverTail(t *testing.T) {
 	}
 }
 
-// TestRecoverKilled: a recovery that was killed at any step is done again.
+// TestRecoverKilled: a recovery that was killed is done again. One that fails puts back what there was.
 func TestRecoverKilled(t *testing.T) {
 	t.Parallel()
 	c := threeMembers(t)
@@ -179,16 +180,21 @@ func TestRecoverKilled(t *testing.T) {
 		c.kill(name)
 	}
 	r := c.recovering("db1")
-	from, err := r.setAside(time.Now())
+	from, _, err := r.setAside(time.Now())
 	c.must(err)
 	c.must(os.CopyFS(r.file(workDir), os.DirFS(string(from))))
+	o := Options{Config: r.Config, Fleet: fleetName, Node: "db1", Log: c.Log}
+	wantError(t, "serve half a recovery", Run(t.Context(), o), "the fleet's record is gone")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := r.Recover(ended, time.Now()); err == nil {
 		t.Error("a recovery that was stopped succeeds")
 	}
-	wantError(t, "serve half a recovery", Run(t.Context(), Options{Config: r.Config, Fleet: fleetName, Node: "db1", Log: c.Log}),
-		"the fleet's record is gone")
+	for _, name := range []string{memberDir, clusterFile} {
+		if _, err := os.Stat(r.file(name)); err != nil {
+			t.Error("a recovery that failed leaves nothing to start: ", err)
+		}
+	}
 	c.recovered("db1")
 	c.start("db1")
 	if !c.holds(first, "kept") {
@@ -214,10 +220,12 @@ func TestRecoverRefuses(t *testing.T) {
 		want    string
 	}{
 		{"a quorum answers", []Survivor{here, away, answers}, false,
-			"2 of 3 members are there, with this host, which is enough, and nothing is lost: start pullet-etcd on all of them, " +
-				"and see pullet datastore status; where they do not find each other, look at their peer ports"},
-		{"the only member", []Survivor{here}, false, "this host is the only member, and nothing is lost: systemctl start pullet-etcd"},
-		{"removed", []Survivor{away, away}, false, "this host is no member of the datastore any more: the others removed it"},
+			"2 of 3 members are there, with this host, which is enough, and nothing is lost: start pullet-etcd on all of " +
+				"them, and see pullet datastore status; where they do not find each other, look at their peer ports"},
+		{"the only member", []Survivor{here}, false,
+			"this host is the only member, and nothing is lost: systemctl start pullet-etcd"},
+		{"removed", []Survivor{away, away}, false,
+			"this host is no member of the datastore any more: the others removed it"},
 		{"a learner", []Survivor{with(here, func(s *Survivor) { s.Learner = true }), away}, false,
 			"this host was to become a member, and counts for none yet: recover the datastore on another one, or restore a " +
 				"backup (docs/fleet.md)"},
@@ -228,7 +236,8 @@ func TestRecoverRefuses(t *testing.T) {
 			"db3 has more of the record than this host: type it there; or lose the rest with --force"},
 		{"a later term", []Survivor{here, away, away, away, newer}, false,
 			"db3 has more of the record than this host: type it there; or lose the rest with --force"},
-		{"it runs", []Survivor{here, away, away}, true, "pullet-etcd runs on this host: systemctl stop pullet-etcd, and type it again"},
+		{"it runs", []Survivor{here, away, away}, true,
+			"pullet-etcd runs on this host: systemctl stop pullet-etcd, and type it again"},
 		{"as much elsewhere", []Survivor{here, away, away, away, answers}, false, ""},
 		{"all others away", []Survivor{here, away, away}, false, ""},
 	} {
@@ -273,9 +282,9 @@ func TestRecoveries(t *testing.T) {
 func TestRecoverLiar(t *testing.T) {
 	t.Parallel()
 	f, liar := created(t), created(t)
-	k := &keeper{Options: f.Options}
+	k := &lives{Options: f.Options}
 	other := &pb.Member{ID: 1, Name: "db2", ClientURLs: []string{liar.Endpoint()}}
-	k.life.Store(&life{7, []*pb.Member{{ID: 2}, other}})
+	k.now.Store(&life{7, []*pb.Member{{ID: 2}, other}})
 	recovery := state.Recovery{Cluster: 7, Node: "db2", At: time.Now().UTC()}
 	f.must(liar.keeperStore().Datastores.Recovered(t.Context(), recovery))
 	f.must(k.ended(t.Context()))

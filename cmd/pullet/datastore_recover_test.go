@@ -15,9 +15,12 @@ func TestConfirming(t *testing.T) {
 		{confirming{name: "db3"}, ""},
 		{confirming{in: strings.NewReader("db3\n"), terminal: true}, ""},
 		{confirming{in: strings.NewReader("db3"), terminal: true}, ""},
-		{confirming{in: strings.NewReader("db3\n")}, "not recovered: confirm it with the name of this host: --confirm db3"},
-		{confirming{in: strings.NewReader("y\n"), terminal: true}, `not recovered: "y" is not the name of this host, which is db3`},
-		{confirming{in: strings.NewReader(""), terminal: true}, `not recovered: "" is not the name of this host, which is db3`},
+		{confirming{in: strings.NewReader("db3\n")},
+			"not recovered: confirm it with the name of this host: --confirm db3"},
+		{confirming{in: strings.NewReader("y\n"), terminal: true},
+			`not recovered: "y" is not the name of this host, which is db3`},
+		{confirming{in: strings.NewReader(""), terminal: true},
+			`not recovered: "" is not the name of this host, which is db3`},
 		{confirming{name: "db1"}, `not recovered: "db1" is not the name of this host, which is db3`},
 	} {
 		var out strings.Builder
@@ -28,7 +31,8 @@ func TestConfirming(t *testing.T) {
 		if text != c.want {
 			t.Errorf("it says %q, and has to say %q", text, c.want)
 		}
-		if asked := out.String() == "type the name of this host to go on with its record alone: "; asked != (c.terminal && c.name == "") {
+		asked := out.String() == "type the name of this host to go on with its record alone: "
+		if asked != (c.terminal && c.name == "") {
 			t.Errorf("it prints %q", out.String())
 		}
 	}

@@ -75,11 +75,11 @@ func (c *carrying) want(ctx context.Context) error {
 	if c.store == nil || !slices.Contains(may, c.config.Node.Name) {
 		return nil
 	}
-	at, err := c.candidate(c.presence.Found.Authority)
+	at, err := c.addresses(c.presence.Found.Authority)
 	if err != nil {
 		return err
 	}
-	offer, err := c.config.Datastore.Offer(at)
+	offer, err := c.candidate().Offer(at)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (c *carrying) meanwhile(ctx context.Context) (stop func()) {
 	if err := c.follows(); err != nil {
 		c.log.WithError(err).Warn("the fleet's datastore: tried again at the end")
 	}
-	if c.store == nil || !c.config.Datastore.Offers() {
+	if c.store == nil || !c.candidate().Offers() {
 		return func() {}
 	}
 	store, fleet := c.store, c.presence.Found.Authority
@@ -151,7 +151,7 @@ func (c *carrying) meanwhile(ctx context.Context) (stop func()) {
 
 // become has this host carry the datastore, where it got what it takes, or goes on with that behind a kill.
 func (c *carrying) become(ctx context.Context, h *state.Handed, fleet state.Authority) error {
-	d := c.config.Datastore
+	d := c.candidate()
 	if h == nil || !d.Awaits(*h) {
 		if d.Comes() {
 			return c.start(ctx)
@@ -162,7 +162,7 @@ func (c *carrying) become(ctx context.Context, h *state.Handed, fleet state.Auth
 	if err != nil {
 		return err
 	}
-	at, err := c.candidate(fleet)
+	at, err := c.addresses(fleet)
 	if err != nil {
 		return err
 	}
@@ -170,11 +170,16 @@ func (c *carrying) become(ctx context.Context, h *state.Handed, fleet state.Auth
 	if err := j.placeDatastore(c.config.Datastore.Dir, at, "pullet"); err != nil {
 		return err
 	}
-	if err := c.config.Datastore.Accept(*h, believed); err != nil {
+	if err := d.Accept(*h, believed); err != nil {
 		return err
 	}
 	c.log.Info("this host carries the fleet's datastore from now on")
 	return c.start(ctx)
+}
+
+// candidate is this host as one that may carry the datastore.
+func (c *carrying) candidate() datastore.Candidate {
+	return datastore.Candidate{Config: c.config.Datastore}
 }
 
 // start starts the unit of the datastore. Of a host that is a directory on another one, people start it.
@@ -194,8 +199,8 @@ func (c *carrying) start(ctx context.Context) error {
 	return nil
 }
 
-// candidate is where a datastore on this host would be reached.
-func (c *carrying) candidate(fleet state.Authority) (datastore.Addresses, error) {
+// addresses are where a datastore on this host would be reached.
+func (c *carrying) addresses(fleet state.Authority) (datastore.Addresses, error) {
 	d := c.config.Datastore
 	if d.Candidate.Client != "" {
 		return d.Candidate, nil

@@ -23,17 +23,40 @@ import (
 // workDir has the copy of a record on which a recovery works.
 const workDir = "member.recover"
 
-// setAside puts the files of the member where nothing starts it, and keeps them.
-func (r Recovering) setAside(now time.Time) (memberFiles, error) {
+// setAside puts the files of the member where nothing starts it, and keeps them. Back puts them back, where nothing
+// came in their place.
+func (r Recovering) setAside(now time.Time) (to memberFiles, back func() error, err error) {
 	from, err := r.files()
-	if err != nil || string(from) != r.file(memberDir) {
-		return from, err // one that was killed did
+	if err != nil {
+		return "", nil, err
 	}
-	to := r.file(asidePrefix + now.UTC().Format("20060102T150405Z"))
-	if err := os.Rename(string(from), to); err != nil {
-		return "", err
+	cluster, err := os.ReadFile(r.file(clusterFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", nil, err
 	}
-	return memberFiles(to), durable.SyncDir(r.Dir)
+	to = from
+	if string(from) == r.file(memberDir) { // else one that was killed did
+		to = memberFiles(r.file(asidePrefix + now.UTC().Format("20060102T150405Z")))
+		if err := os.Rename(string(from), string(to)); err != nil {
+			return "", nil, err
+		}
+	}
+	return to, func() error { return r.putBack(to, cluster) }, durable.SyncDir(r.Dir)
+}
+
+func (r Recovering) putBack(from memberFiles, cluster []byte) error {
+	if _, err := os.Stat(r.file(memberDir)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if cluster != nil {
+		if err := durable.Replace(r.file(clusterFile), cluster); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(string(from), r.file(memberDir)); err != nil {
+		return err
+	}
+	return durable.SyncDir(r.Dir)
 }
 
 // commit has all entries of a log count. A member knows of the last ones only that others may have them: with them the
@@ -110,17 +133,17 @@ func (r Recovering) goOn(from memberFiles, cluster uint64, now time.Time) error 
 }
 
 // recordRecovery records that this host went on alone, before anybody is answered.
-func (k *keeper) recordRecovery(ctx context.Context) error {
+func recordRecovery(ctx context.Context, c Config, d *state.Datastores) error {
 	var r state.Recovery
-	if _, err := os.Stat(k.file(recoveryFile)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(c.file(recoveryFile)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	err := durable.ReadJSON(k.file(recoveryFile), &r)
+	err := durable.ReadJSON(c.file(recoveryFile), &r)
 	if err == nil {
-		err = k.store.Datastores.Recovered(ctx, r)
+		err = d.Recovered(ctx, r)
 	}
 	if err == nil {
-		err = os.Remove(k.file(recoveryFile))
+		err = os.Remove(c.file(recoveryFile))
 	}
 	return err
 }

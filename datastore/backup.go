@@ -107,8 +107,11 @@ func (p *packing) remove() error {
 	return errors.Join(os.RemoveAll(p.file(snapshotFile)), os.RemoveAll(p.file(packedFile)))
 }
 
-// startBackups makes backups when they are due, until it is stopped.
-func (k *keeper) startBackups(ctx context.Context) (stop func()) {
+// scheduled are the backups that a keeper makes by itself.
+type scheduled struct{ *keeper }
+
+// start makes backups when they are due, until it is stopped.
+func (k scheduled) start(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -128,7 +131,7 @@ func (k *keeper) startBackups(ctx context.Context) (stop func()) {
 }
 
 // backUpIfDue makes a backup if one is due. It returns how long to wait until it looks again.
-func (k *keeper) backUpIfDue(ctx context.Context) time.Duration {
+func (k scheduled) backUpIfDue(ctx context.Context) time.Duration {
 	past, err := PastBackups(k.Config)
 	if err != nil { // the next one that succeeds writes it anew
 		k.Log.WithError(err).Warn("it is not known when the last backup was made")

@@ -353,7 +353,7 @@ func TestBackupStays(t *testing.T) {
 	t.Cleanup(func() { _ = exec.Command("chattr", "-i", older).Run() })
 	k := &keeper{Options: f.Options}
 	k.Backup.Every = shortest * 3600
-	k.backUpIfDue(t.Context())
+	scheduled{k}.backUpIfDue(t.Context())
 	past, err := PastBackups(k.Config)
 	if err != nil || past.Last.Name == "" || !strings.Contains(past.Failed.Why, "what is too much in "+f.Backup.To+" stays: ") {
 		t.Errorf("%+v, %v", past, err)

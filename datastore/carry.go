@@ -30,14 +30,17 @@ func (c Config) Carries() bool {
 	return err == nil
 }
 
+// Candidate is this host as one that may become a member of the datastore.
+type Candidate struct{ Config }
+
 // Offers reports that this host offered to carry the datastore.
-func (c Config) Offers() bool {
+func (c Candidate) Offers() bool {
 	_, err := os.Stat(c.file(recipientFile))
 	return err == nil
 }
 
 // Comes reports that this host got what it takes to become a member, and did not begin as one.
-func (c Config) Comes() bool {
+func (c Candidate) Comes() bool {
 	_, err := os.Stat(c.file(joiningFile))
 	return err == nil && c.Carries()
 }
@@ -51,7 +54,7 @@ func (c Config) Left() bool {
 
 // Offer is what this host says of itself that may carry the datastore, at these addresses. It makes the key that what
 // it gets then is encrypted for.
-func (c Config) Offer(at Addresses) (state.Carrier, error) {
+func (c Candidate) Offer(at Addresses) (state.Carrier, error) {
 	key, err := c.recipient()
 	if err != nil {
 		return state.Carrier{}, err
@@ -59,7 +62,7 @@ func (c Config) Offer(at Addresses) (state.Carrier, error) {
 	return state.Carrier{Client: at.Client, Peer: at.peer(), Door: at.Door, Recipient: key.Recipient().String()}, nil
 }
 
-func (c Config) recipient() (*age.X25519Identity, error) {
+func (c Candidate) recipient() (*age.X25519Identity, error) {
 	text, err := ownfile.Read(c.file(recipientFile))
 	if err == nil {
 		return age.ParseX25519Identity(string(text))
@@ -90,7 +93,7 @@ func (c Config) makeDir() error {
 
 // Awaits reports that this host is to place what it got: it has no record, and nothing of these members. Until it has
 // the record, each change of the members is told anew: etcd begins only with those that there are.
-func (c Config) Awaits(h state.Handed) bool {
+func (c Candidate) Awaits(h state.Handed) bool {
 	if !c.Carries() {
 		return true
 	}
@@ -106,7 +109,7 @@ func (c Config) recorded() bool { return wal.Exist(datadir.ToWALDir(c.file(membe
 
 // Accept places what this host got to become a member. Believed is what this host believes: an authority that is not
 // among it is refused, since whoever writes etcd may hand out another one.
-func (c Config) Accept(h state.Handed, believed []byte) error {
+func (c Candidate) Accept(h state.Handed, believed []byte) error {
 	if err := c.finishLeaving(); err != nil {
 		return err
 	}
@@ -128,7 +131,7 @@ func (c Config) Accept(h state.Handed, believed []byte) error {
 }
 
 // opened is what this host got, of an authority that it believes.
-func (c Config) opened(h state.Handed, believed []byte) (m Membership, err error) {
+func (c Candidate) opened(h state.Handed, believed []byte) (m Membership, err error) {
 	key, err := c.recipient()
 	if err != nil {
 		return m, err

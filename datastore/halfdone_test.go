@@ -157,7 +157,7 @@ func TestAcceptRefuses(t *testing.T) {
 	other, err := authority.Create(fleetName, time.Now())
 	c.must(err)
 	host := func() *carrier {
-		return &carrier{Config: Config{Dir: filepath.Join(t.TempDir(), "d"), Addresses: c.Addresses}}
+		return &carrier{Candidate: Candidate{Config{Dir: filepath.Join(t.TempDir(), "d"), Addresses: c.Addresses}}}
 	}
 	for _, one := range []struct {
 		what, words string

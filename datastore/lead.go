@@ -23,7 +23,7 @@ func (k *keeper) lead(ctx context.Context, c state.Credentials, now time.Time) e
 	known := decide(c, k.strangers(c, names, now), now)
 	err = errors.Join(k.do(ctx, known, c, now), k.publish(ctx, c.Identities))
 	if err == nil && k.keys.authority.Rotating() && len(k.keys.former(c.Identities)) == 0 {
-		err = k.finish(ctx, c, now)
+		err = rotation{k}.finish(ctx, c, now)
 	}
 	return err
 }
@@ -61,7 +61,7 @@ func (k *keeper) begin(ctx context.Context) error {
 		err = k.recordFirst(ctx)
 	}
 	if err == nil {
-		err = k.recordRecovery(ctx)
+		err = recordRecovery(ctx, k.Config, k.store.Datastores)
 	}
 	if err != nil {
 		return fmt.Errorf("the users of etcd: %w", err)

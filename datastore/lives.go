@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -23,6 +24,12 @@ type life struct {
 	members []*pb.Member
 }
 
+// lives knows of the life of this host's datastore, and of the others that it may have had since.
+type lives struct {
+	Options
+	now atomic.Pointer[life] // nil: none began here
+}
+
 // endedError says that another host went on alone with the record of this one's cluster.
 type endedError struct{ state.Recovery }
 
@@ -33,17 +40,17 @@ func (e *endedError) Error() string {
 // untilEnded ends what it returns with an *endedError as its cause when another member went on alone. It asks before
 // this member starts, and as long as it runs: two that come back together would be enough to serve a record that the
 // fleet left behind.
-func (k *keeper) untilEnded(ctx context.Context) (context.Context, context.CancelFunc, error) {
+func (l *lives) untilEnded(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	end := func() { cancel(nil) }
-	if err := k.remember(); err != nil {
+	if err := l.remember(); err != nil {
 		return ctx, end, err
 	}
-	if err := k.ended(ctx); err != nil {
+	if err := l.ended(ctx); err != nil {
 		return ctx, end, err
 	}
 	go func() {
-		every := time.NewTicker(cmp.Or(k.every, tendEvery))
+		every := time.NewTicker(cmp.Or(l.every, tendEvery))
 		defer every.Stop()
 		for {
 			select {
@@ -51,11 +58,11 @@ func (k *keeper) untilEnded(ctx context.Context) (context.Context, context.Cance
 			case <-ctx.Done():
 				return
 			}
-			err := k.ended(ctx)
+			err := l.ended(ctx)
 			if _, ended := errors.AsType[*endedError](err); ended {
 				cancel(err)
 			} else if err != nil {
-				k.Log.WithError(err).Warn("whether another member went on alone: asked again in a moment")
+				l.Log.WithError(err).Warn("whether another member went on alone: asked again in a moment")
 			}
 		}
 	}()
@@ -63,8 +70,8 @@ func (k *keeper) untilEnded(ctx context.Context) (context.Context, context.Cance
 }
 
 // remember reads which members there were when this one ran last. One that begins has no files.
-func (k *keeper) remember() error {
-	at := memberFiles(k.file(memberDir))
+func (l *lives) remember() error {
+	at := memberFiles(l.file(memberDir))
 	if _, err := os.Stat(at.log()); err != nil {
 		return nil // found said before whether it has to be there, and etcd says what is wrong with it
 	}
@@ -76,17 +83,17 @@ func (k *keeper) remember() error {
 	if err != nil {
 		return fmt.Errorf("the fleet's record: %w", err)
 	}
-	k.life.Store(&life{have.cluster, members})
+	l.now.Store(&life{have.cluster, members})
 	return nil
 }
 
 // ended asks the other members once whether one of them went on alone. No answer is none.
-func (k *keeper) ended(ctx context.Context) error {
-	now := k.life.Load()
+func (l *lives) ended(ctx context.Context) error {
+	now := l.now.Load()
 	if now == nil || len(now.members) < 2 {
 		return nil
 	}
-	client, err := k.asKeeper()
+	client, err := l.asKeeper()
 	if err != nil {
 		return err
 	}
@@ -96,7 +103,7 @@ func (k *keeper) ended(ctx context.Context) error {
 		if a := answers[m.ID]; a == nil || a.Header.ClusterId == now.cluster {
 			continue
 		}
-		if r, ended := k.endOf(ctx, now.cluster, m.ClientURLs[0]); ended {
+		if r, ended := l.endOf(ctx, now.cluster, m.ClientURLs[0]); ended {
 			return &endedError{r}
 		}
 	}
@@ -105,15 +112,15 @@ func (k *keeper) ended(ctx context.Context) error {
 
 // endOf asks a member of another cluster whether it goes on from one. Who answers has a certificate that the fleet's
 // authority signed for a datastore, and a keeper alone writes what is read there.
-func (k *keeper) endOf(ctx context.Context, cluster uint64, endpoint string) (state.Recovery, bool) {
-	client, err := k.asKeeper(endpoint)
+func (l *lives) endOf(ctx context.Context, cluster uint64, endpoint string) (state.Recovery, bool) {
+	client, err := l.asKeeper(endpoint)
 	if err != nil {
 		return state.Recovery{}, false
 	}
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	all, err := state.Over(client, k.Fleet, nil).Datastores.Recoveries(ctx)
+	all, err := state.Over(client, l.Fleet, nil).Datastores.Recoveries(ctx)
 	if err != nil {
 		return state.Recovery{}, false
 	}

@@ -58,7 +58,7 @@ type cluster struct {
 
 // carrier is a host that may carry the datastore.
 type carrier struct {
-	Config
+	Candidate
 	name    string
 	log     string
 	stopped atomic.Bool // its process stands still
@@ -71,7 +71,7 @@ type carrier struct {
 func clustered(t *testing.T, hosts ...string) *cluster {
 	t.Helper()
 	c := &cluster{made(t), map[string]*carrier{}}
-	c.hosts["db1"] = &carrier{Config: c.Config, name: "db1", log: filepath.Join(t.TempDir(), "log")}
+	c.hosts["db1"] = &carrier{Candidate: Candidate{c.Config}, name: "db1", log: filepath.Join(t.TempDir(), "log")}
 	c.start("db1")
 	c.until("the door is open", func() bool {
 		_, err := os.Stat(c.DoorSocket())
@@ -83,10 +83,10 @@ func clustered(t *testing.T, hosts ...string) *cluster {
 		dir, err := os.MkdirTemp("", "ds")
 		c.must(err)
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		c.hosts[name] = &carrier{name: name, log: filepath.Join(t.TempDir(), "log"), Config: Config{
+		c.hosts[name] = &carrier{name: name, log: filepath.Join(t.TempDir(), "log"), Candidate: Candidate{Config{
 			Dir:       filepath.Join(dir, "d"),
 			Addresses: Addresses{Client: freeAddress(t), Door: freeAddress(t), Peer: freeAddress(t)},
-		}}
+		}}}
 		c.pulls(name)
 	}
 	t.Cleanup(func() {

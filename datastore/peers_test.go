@@ -43,7 +43,7 @@ func TestPeerPort(t *testing.T) {
 		t.Error(config.PeerTLSInfo)
 	}
 	f.must(os.Remove(f.file(clusterFile)))
-	c := &cluster{f, map[string]*carrier{"db1": {Config: f.Config, name: "db1", log: t.TempDir() + "/log"}}}
+	c := &cluster{f, map[string]*carrier{"db1": {Candidate: Candidate{f.Config}, name: "db1", log: t.TempDir() + "/log"}}}
 	c.start("db1")
 	f.until("it serves", func() bool { _, err := os.Stat(f.DoorSocket()); return err == nil })
 	c.listens("db1", true)

@@ -69,7 +69,8 @@ func (r Recovering) Survey(ctx context.Context) (s Survey, err error) {
 	if err != nil {
 		return s, err
 	}
-	answers := statuses(ctx, client, slices.DeleteFunc(slices.Clone(members), func(m *pb.Member) bool { return m.ID == have.member }))
+	itself := func(m *pb.Member) bool { return m.ID == have.member }
+	answers := statuses(ctx, client, slices.DeleteFunc(slices.Clone(members), itself))
 	for _, m := range members {
 		s.Members = append(s.Members, survivor(m, have, answers[m.ID]))
 	}
@@ -172,11 +173,12 @@ func (r Recovering) Check(s Survey) error {
 	case voters == 1:
 		return errors.New("this host is the only member, and nothing is lost: systemctl start pullet-etcd")
 	case there > voters/2:
-		return fmt.Errorf("%d of %d members are there, with this host, which is enough, and nothing is lost: start pullet-etcd "+
-			"on all of them, and see pullet datastore status; where they do not find each other, look at their peer ports",
-			there, voters)
+		return fmt.Errorf("%d of %d members are there, with this host, which is enough, and nothing is lost: start "+
+			"pullet-etcd on all of them, and see pullet datastore status; where they do not find each other, look at "+
+			"their peer ports", there, voters)
 	case !best.Here && !r.Force:
-		return fmt.Errorf("%s has more of the record than this host: type it there; or lose the rest with --force", best.Node)
+		return fmt.Errorf("%s has more of the record than this host: type it there; or lose the rest with --force",
+			best.Node)
 	case s.Runs:
 		return errors.New("pullet-etcd runs on this host: systemctl stop pullet-etcd, and type it again")
 	}
@@ -187,8 +189,8 @@ func (r Recovering) Check(s Survey) error {
 const asidePrefix = "before-recovery-"
 
 // Recover makes this host the only member, with all that it has of the record, which is another cluster to etcd from
-// then on: hosts see that it may have gone back in time. It returns where the files of before are. Who is killed does it
-// again.
+// then on: hosts see that it may have gone back in time. It returns where the files of before are. Who is killed does
+// it again.
 func (r Recovering) Recover(ctx context.Context, now time.Time) (aside string, err error) {
 	s, err := r.Survey(ctx)
 	if err == nil {
@@ -197,10 +199,15 @@ func (r Recovering) Recover(ctx context.Context, now time.Time) (aside string, e
 	if err != nil {
 		return "", err
 	}
-	from, err := r.setAside(now)
+	from, back, err := r.setAside(now)
 	if err != nil {
 		return "", err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, back())
+		}
+	}()
 	work := memberFiles(r.file(workDir))
 	defer func() { err = errors.Join(err, os.RemoveAll(string(work)), os.RemoveAll(r.file(restoringDir))) }()
 	if err := errors.Join(os.RemoveAll(string(work)), os.CopyFS(string(work), os.DirFS(string(from)))); err != nil {

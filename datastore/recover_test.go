@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/state"
@@ -67,18 +68,18 @@ func (c *cluster) clusterAt(client *clientv3.Client) uint64 {
 	return got.Header.ClusterId
 }
 
-// ends waits until the member of a host ends by itself.
-func (c *cluster) ends(name string) {
+// leaves waits until a host says that it carries the datastore no more, since another one went on alone.
+func (c *cluster) leaves(name string) {
 	c.Helper()
-	select {
-	case <-c.hosts[name].ended:
-	case <-time.After(time.Minute):
-		c.Fatal(name + " does not end")
-	}
+	c.until(name+" leaves", func() bool {
+		text, err := os.ReadFile(c.hosts[name].log)
+		c.must(err)
+		return strings.Contains(string(text), "carries the datastore no more: the datastore was recovered on db3 at ")
+	})
 }
 
-// threeMembers makes a datastore of three members, each of which has on its disk that it is one. Further hosts may carry
-// it, too.
+// threeMembers makes a datastore of three members, each of which has on its disk that it is one. Further hosts may
+// carry it, too.
 func threeMembers(t *testing.T, further ...string) *cluster {
 	t.Helper()
 	c := clustered(t, append(further, "db2", "db3")...)
@@ -106,7 +107,8 @@ func TestRecover(t *testing.T) {
 		t.Errorf("db3 runs alone, and the survey has %+v", s)
 	}
 	_, err = c.recovering("db3").Recover(t.Context(), time.Now())
-	wantError(t, "recover while it runs", err, "pullet-etcd runs on this host: systemctl stop pullet-etcd, and type it again")
+	wantError(t, "recover while it runs", err,
+		"pullet-etcd runs on this host: systemctl stop pullet-etcd, and type it again")
 	c.kill("db3")
 	c.recovered("db3")
 	c.start("db3")
@@ -118,13 +120,8 @@ func TestRecover(t *testing.T) {
 	}
 	c.start("db1")
 	c.start("db2")
-	for _, name := range []string{"db1", "db2"} {
-		c.ends(name)
-		text, err := os.ReadFile(c.hosts[name].log)
-		if c.must(err); !strings.Contains(string(text), "carries the datastore no more: the datastore was recovered on db3 at ") {
-			t.Errorf("%s does not say why it ends", name)
-		}
-	}
+	c.leaves("db1")
+	c.leaves("db2")
 	c.becomes("db2 db3 db4")
 	if !c.holds(c.at("db2"), "kept") {
 		t.Error("db2 came back without what was written")
@@ -144,8 +141,8 @@ func TestRecoverRunning(t *testing.T) {
 	c.until("db3 goes on alone", func() bool { return puts(c.at("db3"), "newer") == nil })
 	c.signal("db1", syscall.SIGCONT)
 	c.signal("db2", syscall.SIGCONT)
-	c.ends("db1")
-	c.ends("db2")
+	c.leaves("db1")
+	c.leaves("db2")
 	c.becomes("db2 db3 db4")
 	if !c.holds(c.at("db2"), "newer") {
 		t.Error("the record of before came back")
@@ -174,7 +171,7 @@ func TestRecoverTail(t *testing.T) {
 	}
 }
 
-// TestRecoverKilled: a recovery that was killed at any step is done again.
+// TestRecoverKilled: a recovery that was killed is done again. One that fails puts back what there was.
 func TestRecoverKilled(t *testing.T) {
 	t.Parallel()
 	c := threeMembers(t)
@@ -183,16 +180,21 @@ func TestRecoverKilled(t *testing.T) {
 		c.kill(name)
 	}
 	r := c.recovering("db1")
-	from, err := r.setAside(time.Now())
+	from, _, err := r.setAside(time.Now())
 	c.must(err)
 	c.must(os.CopyFS(r.file(workDir), os.DirFS(string(from))))
+	o := Options{Config: r.Config, Fleet: fleetName, Node: "db1", Log: c.Log}
+	wantError(t, "serve half a recovery", Run(t.Context(), o), "the fleet's record is gone")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := r.Recover(ended, time.Now()); err == nil {
 		t.Error("a recovery that was stopped succeeds")
 	}
-	wantError(t, "serve half a recovery", Run(t.Context(), Options{Config: r.Config, Fleet: fleetName, Node: "db1", Log: c.Log}),
-		"the fleet's record is gone")
+	for _, name := range []string{memberDir, clusterFile} {
+		if _, err := os.Stat(r.file(name)); err != nil {
+			t.Error("a recovery that failed leaves nothing to start: ", err)
+		}
+	}
 	c.recovered("db1")
 	c.start("db1")
 	if !c.holds(first, "kept") {
@@ -218,10 +220,12 @@ func TestRecoverRefuses(t *testing.T) {
 		want    string
 	}{
 		{"a quorum answers", []Survivor{here, away, answers}, false,
-			"2 of 3 members are there, with this host, which is enough, and nothing is lost: start pullet-etcd on all of them, " +
-				"and see pullet datastore status; where they do not find each other, look at their peer ports"},
-		{"the only member", []Survivor{here}, false, "this host is the only member, and nothing is lost: systemctl start pullet-etcd"},
-		{"removed", []Survivor{away, away}, false, "this host is no member of the datastore any more: the others removed it"},
+			"2 of 3 members are there, with this host, which is enough, and nothing is lost: start pullet-etcd on all of " +
+				"them, and see pullet datastore status; where they do not find each other, look at their peer ports"},
+		{"the only member", []Survivor{here}, false,
+			"this host is the only member, and nothing is lost: systemctl start pullet-etcd"},
+		{"removed", []Survivor{away, away}, false,
+			"this host is no member of the datastore any more: the others removed it"},
 		{"a learner", []Survivor{with(here, func(s *Survivor) { s.Learner = true }), away}, false,
 			"this host was to become a member, and counts for none yet: recover the datastore on another one, or restore a " +
 				"backup (docs/fleet.md)"},
@@ -232,7 +236,8 @@ func TestRecoverRefuses(t *testing.T) {
 			"db3 has more of the record than this host: type it there; or lose the rest with --force"},
 		{"a later term", []Survivor{here, away, away, away, newer}, false,
 			"db3 has more of the record than this host: type it there; or lose the rest with --force"},
-		{"it runs", []Survivor{here, away, away}, true, "pullet-etcd runs on this host: systemctl stop pullet-etcd, and type it again"},
+		{"it runs", []Survivor{here, away, away}, true,
+			"pullet-etcd runs on this host: systemctl stop pullet-etcd, and type it again"},
 		{"as much elsewhere", []Survivor{here, away, away, away, answers}, false, ""},
 		{"all others away", []Survivor{here, away, away}, false, ""},
 	} {
@@ -271,4 +276,21 @@ func TestRecoveries(t *testing.T) {
 	if h, err := k.Datastores.HandedTo(t.Context(), "db2"); err != nil || h != nil {
 		t.Error(h, err)
 	}
+}
+
+// TestRecoverLiar: a server of another authority at the address of a member says nothing, whatever its record has.
+func TestRecoverLiar(t *testing.T) {
+	t.Parallel()
+	f, liar := created(t), created(t)
+	k := &lives{Options: f.Options}
+	other := &pb.Member{ID: 1, Name: "db2", ClientURLs: []string{liar.Endpoint()}}
+	k.now.Store(&life{7, []*pb.Member{{ID: 2}, other}})
+	recovery := state.Recovery{Cluster: 7, Node: "db2", At: time.Now().UTC()}
+	f.must(liar.keeperStore().Datastores.Recovered(t.Context(), recovery))
+	f.must(k.ended(t.Context()))
+	own := f.keeperStore()
+	other.ClientURLs = []string{f.Endpoint()}
+	f.must(k.ended(t.Context())) // another cluster, which did not go on from this one
+	f.must(own.Datastores.Recovered(t.Context(), recovery))
+	wantError(t, "another member went on", k.ended(t.Context()), "the datastore was recovered on db2 at ")
 }

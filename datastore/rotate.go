@@ -20,9 +20,12 @@ type Rotated struct {
 	Waiting  []string `json:"waiting"`  // who has a certificate of a former authority
 }
 
+// rotation exchanges the authority.
+type rotation struct{ *keeper }
+
 // rotate makes a new authority, which signs from now on, beside the one before. With finish it ends the rotation
 // although somebody has no certificate of the new one.
-func (k *keeper) rotate(ctx context.Context, finish bool) (Rotated, error) {
+func (k rotation) rotate(ctx context.Context, finish bool) (Rotated, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
@@ -55,14 +58,14 @@ func (k *keeper) rotate(ctx context.Context, finish bool) (Rotated, error) {
 }
 
 // rotating reports that the authority is exchanged.
-func (k *keeper) rotating() bool {
+func (k rotation) rotating() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.keys.authority.Rotating()
 }
 
 // alone says that there are other members. They would not believe what a new authority signs, which only this host has.
-func (k *keeper) alone(ctx context.Context) error {
+func (k rotation) alone(ctx context.Context) error {
 	all, err := k.store.Client.MemberList(ctx)
 	if err == nil && len(all.Members) > 1 {
 		err = fmt.Errorf("the datastore has %d members, and its authority is exchanged while it has one: set count: 1 below "+
@@ -73,7 +76,7 @@ func (k *keeper) alone(ctx context.Context) error {
 }
 
 // finish has the new authority alone count.
-func (k *keeper) finish(ctx context.Context, c state.Credentials, now time.Time) error {
+func (k rotation) finish(ctx context.Context, c state.Credentials, now time.Time) error {
 	err := k.keys.change(k.keys.authority.Finish())
 	if err == nil {
 		err = k.keys.write(now)
@@ -91,7 +94,7 @@ func (k *keeper) finish(ctx context.Context, c state.Credentials, now time.Time)
 }
 
 // confirm records which certificate somebody uses.
-func (k *keeper) confirm(ctx context.Context, name string, c state.Credentials) error {
+func (k rotation) confirm(ctx context.Context, name string, c state.Credentials) error {
 	i := c.Identities[name]
 	i.Uses = c.Requests[name].Uses
 	return k.store.Identities.Record(ctx, name, i, c.Revision)
@@ -100,7 +103,7 @@ func (k *keeper) confirm(ctx context.Context, name string, c state.Credentials) 
 // rotateHandler answers root of this host.
 func rotateHandler(k *keeper) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		done, err := k.rotate(r.Context(), r.URL.Query().Has("finish"))
+		done, err := rotation{k}.rotate(r.Context(), r.URL.Query().Has("finish"))
 		answer(w, done, err)
 	}
 }

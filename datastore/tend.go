@@ -71,7 +71,7 @@ func (t *tending) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.life.Store(&life{listed.Header.ClusterId, listed.Members})
+	t.lives.now.Store(&life{listed.Header.ClusterId, listed.Members})
 	all := statuses(ctx, store.Client, listed.Members)
 	if err := t.say(ctx, store, listed.Members, all); err != nil {
 		return err

@@ -50,7 +50,7 @@ func textOnly() []string {
 	return []string{
 		"agent", "init", "demo", "decommission", "rollout", "completion", "completion bash", "completion fish", "completion powershell",
 		"completion zsh", "extension", "extension remove",
-		"datastore", "datastore backup", "datastore move", "etcd", "fleet", "fleet add", "fleet create", "fleet invite", "fleet revoke", "fleet roles", "fleet rotate", "join", "secrets", "secrets edit", "secrets rekey", "secrets show",
+		"datastore", "datastore backup", "datastore move", "datastore recover", "etcd", "fleet", "fleet add", "fleet create", "fleet invite", "fleet revoke", "fleet roles", "fleet rotate", "join", "secrets", "secrets edit", "secrets rekey", "secrets show",
 	}
 }
 

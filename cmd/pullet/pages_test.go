@@ -19,7 +19,7 @@ func TestOperationsPage(t *testing.T) {
 func TestSecretsPage(t *testing.T) { pageRuns(t, "secrets.md", 3, "script/secrets_page.txtar") }
 
 func TestFleetPage(t *testing.T) {
-	pageRuns(t, "fleet.md", 11, "lab/fleet.txtar", "lab/fleet_restore.txtar")
+	pageRuns(t, "fleet.md", 11, "lab/fleet.txtar", "lab/fleet_restore.txtar", "script/datastore_recover.txtar")
 }
 
 // TestCrontab: doctor knows the crontab of docs/node.md, and a script runs its command with a shorter splay.

@@ -40,7 +40,7 @@ func TestTwoKeepers(t *testing.T) {
 	f.must(s.Identities.Revoke(t.Context(), "web1"))
 	f.must(s.Identities.AwaitRevoked(t.Context(), "web1"))
 	wantError(t, "a certificate for who was revoked", late.issue(t.Context(), "web1", before, now), changed+"web1")
-	wantError(t, "what who was revoked uses", late.confirm(t.Context(), "web1", before), changed+"web1")
+	wantError(t, "what who was revoked uses", rotation{late}.confirm(t.Context(), "web1", before), changed+"web1")
 
 	host := f.store("web2")
 	f.must(host.Identities.Ask(t.Context(), "web2", state.Request{CSR: string(csr)}))

@@ -47,13 +47,14 @@ func startMember(ctx context.Context, c Config, name string, options []grpc.Serv
 	}
 	config.GRPCAdditionalServerOptions = options
 	// What it warns of is what the keeper looks up, such as whether a user is there.
-	level := zap.NewAtomicLevelAt(zapcore.ErrorLevel)
+	level := zap.NewAtomicLevelAt(zapcore.DPanicLevel) // why it does not start is returned
 	encoder := zapcore.NewConsoleEncoder(zap.NewProductionEncoderConfig())
 	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), level)))
 	server, err := embed.StartEtcd(config)
 	if err != nil {
-		return nil, fmt.Errorf("etcd does not start: %w", err)
+		return nil, fmt.Errorf("etcd does not start: %w", c.why(err, time.Now()))
 	}
+	level.SetLevel(zapcore.ErrorLevel)
 	m := &member{c, server, level}
 	// From here on it has a record: begun anew without one, it would be another member under the same name.
 	if err := os.Remove(c.file(joiningFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {

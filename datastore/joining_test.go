@@ -5,6 +5,11 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/state"
 )
 
 // TestDoesNotJoin: why a host does not become a member it says in one line, and it keeps what it has.
@@ -68,6 +73,35 @@ func TestPortInUse(t *testing.T) {
 		f.must(l.Close())
 	}
 	_ = os.Remove(f.DoorSocket())
+	f.serve()
+	f.wantWhole()
+}
+
+// TestDiskFull: on a disk without room no record begins, in one line, and with room again it does.
+func TestDiskFull(t *testing.T) {
+	t.Parallel()
+	f := made(t)
+	full := t.TempDir()
+	mount := func(size string) {
+		if err := unix.Mount("tmpfs", full, "tmpfs", 0, "size="+size); err != nil {
+			t.Skip("it takes root to mount a disk: ", err)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(full, unix.MNT_DETACH) })
+	}
+	mount("1m")
+	f.Dir = full + "/d"
+	n, err := Create(f.Config, fleetName, time.Now())
+	f.must(err)
+	key, csr, err := authority.Request()
+	f.must(err)
+	a, err := n.Admit(state.Invitation{Invitation: authority.Invitation{Name: "admin", Kind: authority.Operator}}, csr)
+	f.must(err)
+	f.credentials, f.bundle = map[string][]byte{"admin": append(key, a.Certificate...)}, []byte(a.Bundle)
+	f.must(n.Finish())
+	err = Run(t.Context(), f.Options)
+	wantError(t, "a full disk", err, "the disk of "+f.Dir+" is full: ")
+	wantError(t, "a full disk", err, " KiB are free, and etcd needs 4 MiB to start")
+	f.must(unix.Mount("tmpfs", full, "tmpfs", unix.MS_REMOUNT, "size=100m"))
 	f.serve()
 	f.wantWhole()
 }

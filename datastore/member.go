@@ -50,6 +50,9 @@ func startMember(ctx context.Context, c Config, name string, options []grpc.Serv
 	level := zap.NewAtomicLevelAt(zapcore.DPanicLevel) // why it does not start is returned
 	encoder := zapcore.NewConsoleEncoder(zap.NewProductionEncoderConfig())
 	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), level)))
+	if err := c.diskRoom(); err != nil {
+		return nil, err
+	}
 	server, err := embed.StartEtcd(config)
 	if err != nil {
 		return nil, fmt.Errorf("etcd does not start: %w", c.why(err, time.Now()))

@@ -66,8 +66,12 @@ func TestKilledBetweenSteps(t *testing.T) {
 	keeper := c.keeperAt("db1")
 	_, err := keeper.MemberAddAsLearner(t.Context(), []string{c.hosts["db2"].peerURL()})
 	c.must(err)
+	own, err := os.ReadFile(c.file(authorityFile))
+	c.must(err)
+	gone := c.hosts["db3"].sealed(c, string(own), "db9=https://127.0.0.1:1,db3="+c.hosts["db3"].peerURL())
+	gone.Member = 12345
 	for _, op := range []clientv3.Op{
-		state.Put("/pullet/prod/datastore/handed/db3", &state.Handed{Member: 12345, Sealed: []byte("x")}),
+		state.Put("/pullet/prod/datastore/handed/db3", &gone),
 		clientv3.OpPut("/pullet/prod/datastore/moving/db3", ""),
 	} {
 		_, err := keeper.Do(t.Context(), op)

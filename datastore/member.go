@@ -47,12 +47,16 @@ func startMember(ctx context.Context, c Config, name string, options []grpc.Serv
 	}
 	config.GRPCAdditionalServerOptions = options
 	// What it warns of is what the keeper looks up, such as whether a user is there.
-	level := zap.NewAtomicLevelAt(zapcore.ErrorLevel)
+	level := zap.NewAtomicLevelAt(zapcore.DPanicLevel) // why it does not start is returned
 	config.ZapLoggerBuilder = loggedFrom(level)
+	if err := c.diskRoom(); err != nil {
+		return nil, err
+	}
 	server, err := embed.StartEtcd(config)
 	if err != nil {
-		return nil, fmt.Errorf("etcd does not start: %w", err)
+		return nil, fmt.Errorf("etcd does not start: %w", c.why(err, time.Now()))
 	}
+	level.SetLevel(zapcore.ErrorLevel)
 	m := &member{c, server, level}
 	// From here on it has a record: begun anew without one, it would be another member under the same name.
 	if err := os.Remove(c.file(joiningFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -39,6 +39,9 @@ func (k *keeper) rotate(ctx context.Context, finish bool) (Rotated, error) {
 	}
 	next, err := k.keys.authority.Rotate(now)
 	if err == nil {
+		err = k.alone(ctx)
+	}
+	if err == nil {
 		err = k.keys.change(next)
 	}
 	if err == nil {
@@ -48,6 +51,15 @@ func (k *keeper) rotate(ctx context.Context, finish bool) (Rotated, error) {
 		err = k.publish(ctx, c.Identities)
 	}
 	return Rotated{Begun: true, Waiting: k.keys.former(c.Identities)}, err
+}
+
+// alone is an error where there are other members: each has the authority for itself.
+func (k *keeper) alone(ctx context.Context) error {
+	listed, err := k.store.Client.MemberList(ctx)
+	if err == nil && len(listed.Members) > 1 {
+		err = errors.New("several hosts carry the datastore, and a rotation reaches one: commit count: 1 first (docs/datastore.md)")
+	}
+	return err
 }
 
 // finish has the new authority alone count.

@@ -8,7 +8,11 @@ import (
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/state"
 )
 
 // TestPeersAlone: the port of the members answers a member, and nobody else: no certificate of a host, an operator or
@@ -159,4 +163,33 @@ func TestRotateAlone(t *testing.T) {
 	})
 	_, err := Rotate(t.Context(), c.Config, false)
 	wantError(t, "rotate", err, "several hosts carry the datastore, and a rotation reaches one: commit count: 1 first")
+}
+
+// TestReached: what members say of each other can keep a member, and not have one replaced that the leader reaches.
+func TestReached(t *testing.T) {
+	t.Parallel()
+	var members []*pb.Member
+	for i, name := range []string{"db1", "db2", "db3"} {
+		members = append(members, &pb.Member{ID: uint64(i + 1), Name: name})
+	}
+	for what, one := range map[string]struct {
+		said map[string]state.Reach
+		want bool // the leader db1 takes db3, which does not answer it, for one that is reached
+	}{
+		"nobody says anything":  {nil, false},
+		"db2 does not reach it": {map[string]state.Reach{"db2": {Away: []string{"db3"}}}, false},
+		"db2 reaches it":        {map[string]state.Reach{"db2": {}}, true},
+		"it says so itself":     {map[string]state.Reach{"db3": {}}, false},
+		"a stranger reaches it": {map[string]state.Reach{"web1": {}}, false},
+		"it does not reach db2": {map[string]state.Reach{"db3": {Away: []string{"db2"}}, "web1": {Away: []string{"db2"}}}, false},
+	} {
+		answers := map[uint64]*clientv3.StatusResponse{1: {}, 2: {}}
+		v := view{members, answers, state.Datastore{Reach: one.said}, 1}
+		if got := v.reached(members[2]); got != one.want {
+			t.Errorf("%s: db3 is reached: %v", what, got)
+		}
+		if !v.reached(members[1]) {
+			t.Errorf("%s: db2 answers the leader, and counts as away", what)
+		}
+	}
 }

@@ -313,7 +313,7 @@ func (c Config) ReadStore(ctx context.Context) (*state.Store, error) {
 }
 
 // Connect is a client of the fleet's own datastore, for people, which is asked nothing yet; nil: the fleet has none.
-func (c Config) Connect() (*clientv3.Client, error) {
+func Connect(c Config) (*clientv3.Client, error) {
 	if !c.Etcd.Renew {
 		return nil, nil
 	}

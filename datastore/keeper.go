@@ -25,7 +25,7 @@ type Options struct {
 	Invited func(i state.Invitation, a *authority.Answer) error
 
 	// Serving is called when clients and new hosts are answered. A member of several calls it when it starts: when it
-	// answers depends on the others, and what comes behind it on this host is not to wait for them. nil: nobody waits.
+	// answers depends on the others, and what comes behind it on this host does not wait for them. nil: nobody waits.
 	Serving func()
 
 	every time.Duration // between two looks at the members; default 5s

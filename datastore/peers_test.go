@@ -31,10 +31,13 @@ func TestPeersAlone(t *testing.T) {
 	c.must(err)
 	keeper, err := os.ReadFile(c.file(keeperFile))
 	c.must(err)
+	signed := func(name string, kind authority.Kind) []byte {
+		return c.signed(k.authority, authority.Subject{Fleet: fleetName, Name: name, Kind: kind}, time.Hour)
+	}
 	for what, credentials := range map[string][]byte{
 		"nobody":            nil,
-		"a host":            c.signed(k.authority, authority.Subject{Fleet: fleetName, Name: "db2", Kind: authority.Node}, time.Hour),
-		"an operator":       c.signed(k.authority, authority.Subject{Fleet: fleetName, Name: "admin", Kind: authority.Operator}, time.Hour),
+		"a host":            signed("db2", authority.Node),
+		"an operator":       signed("admin", authority.Operator),
 		"the keeper":        keeper,
 		"another authority": c.memberOf(other),
 	} {

@@ -39,7 +39,7 @@ func (k *keeper) rotate(ctx context.Context, finish bool) (Rotated, error) {
 	}
 	next, err := k.keys.authority.Rotate(now)
 	if err == nil {
-		err = k.alone(ctx)
+		err = alone(ctx, k.store)
 	}
 	if err == nil {
 		err = k.keys.change(next)
@@ -54,10 +54,11 @@ func (k *keeper) rotate(ctx context.Context, finish bool) (Rotated, error) {
 }
 
 // alone is an error where there are other members: each has the authority for itself.
-func (k *keeper) alone(ctx context.Context) error {
-	listed, err := k.store.Client.MemberList(ctx)
+func alone(ctx context.Context, store *state.Store) error {
+	listed, err := store.Client.MemberList(ctx)
 	if err == nil && len(listed.Members) > 1 {
-		err = errors.New("several hosts carry the datastore, and a rotation reaches one: commit count: 1 first (docs/datastore.md)")
+		err = errors.New("several hosts carry the datastore, and a rotation reaches one: " +
+			"commit count: 1 first (docs/datastore.md)")
 	}
 	return err
 }

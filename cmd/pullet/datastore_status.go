@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/datastore"
 	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
@@ -23,9 +24,10 @@ func datastoreStatusCommand(a *app) *cobra.Command {
 			"the leading member waits for before it changes the members, and what it did last. It exits 1 where too few\n" +
 			"members answer: then it shows those that do.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return datastoreCmd{a}.statusWithout(cmd.Context(), a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
+			err := a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
 				return datastoreCmd{a}.status(ctx, store)
-			}))
+			})
+			return datastoreCmd{a}.statusWithout(cmd.Context(), err)
 		},
 	}
 }
@@ -72,7 +74,7 @@ func (a datastoreCmd) statusWithout(ctx context.Context, err error) error {
 	if failed != nil {
 		return err
 	}
-	client, failed := c.Connect()
+	client, failed := agent.Connect(c)
 	if failed != nil || client == nil {
 		return err
 	}

@@ -23,7 +23,8 @@ func TestFleetPage(t *testing.T) {
 }
 
 func TestDatastorePage(t *testing.T) {
-	pageRuns(t, "datastore.md", 11, "lab/datastore.txtar", "lab/datastore_faults.txtar", "lab/fleet.txtar", "lab/fleet_restore.txtar")
+	pageRuns(t, "datastore.md", 11,
+		"lab/datastore.txtar", "lab/datastore_faults.txtar", "lab/fleet.txtar", "lab/fleet_restore.txtar")
 }
 
 // TestCrontab: doctor knows the crontab of docs/node.md, and a script runs its command with a shorter splay.

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/datastore"
 	"github.com/pullet/pullet/gitremote"
@@ -308,6 +310,14 @@ func (c Config) forPeople() state.Config {
 // ReadStore is OpenStore for who only reads: it makes no record on a host that has none.
 func (c Config) ReadStore(ctx context.Context) (*state.Store, error) {
 	return state.OpenToRead(ctx, c.forPeople())
+}
+
+// Connect is a client of the fleet's own datastore, for people, which is asked nothing yet; nil: the fleet has none.
+func Connect(c Config) (*clientv3.Client, error) {
+	if !c.Etcd.Renew {
+		return nil, nil
+	}
+	return state.Connect(c.forPeople())
 }
 
 // NoStore reports that the fleet's record is this host's own, and that no pull made it yet.

@@ -25,13 +25,17 @@ type Member struct {
 	Errors   []string `json:"errors,omitempty"`
 }
 
-// Members asks all members how they are. Everybody with a certificate may.
-func Members(ctx context.Context, store *state.Store) ([]Member, error) {
-	listed, err := store.Client.MemberList(ctx)
+// Members asks all members how they are. Everybody with a certificate may. Where too few answer, it goes by what one of
+// them knows.
+func Members(ctx context.Context, client *clientv3.Client) ([]Member, error) {
+	listed, err := client.MemberList(ctx)
+	if err != nil && state.Unanswered(err) {
+		listed, err = client.MemberList(ctx, clientv3.WithSerializable())
+	}
 	if err != nil {
 		return nil, err
 	}
-	answers := statuses(ctx, store.Client, listed.Members)
+	answers := statuses(ctx, client, listed.Members)
 	var newest uint64
 	for _, s := range answers {
 		newest = max(newest, s.RaftIndex)

@@ -174,23 +174,29 @@ func (t *tending) handTo(
 	if t.handed[id] == cluster {
 		return nil
 	}
-	to, err := trust.ParseRecipient(c.Recipient)
-	if err != nil {
-		return err
-	}
 	t.mu.Lock()
-	// Encoding cannot fail: it is two texts.
-	text, _ := json.Marshal(Membership{string(t.keys.authority.Encode()), cluster})
+	m := Membership{string(t.keys.authority.Encode()), cluster}
 	t.mu.Unlock()
-	sealed, err := trust.SealBinary(text, []trust.Recipient{to})
+	h, err := handed(c.Recipient, id, m)
 	if err != nil {
 		return err
 	}
-	if err := store.Datastores.Hand(ctx, node, state.Handed{Member: id, Sealed: sealed}); err != nil {
+	if err := store.Datastores.Hand(ctx, node, h); err != nil {
 		return err
 	}
 	t.handed[id] = cluster
 	return nil
+}
+
+// handed is what a member gets, encrypted for its host.
+func handed(recipient string, id uint64, m Membership) (state.Handed, error) {
+	to, err := trust.ParseRecipient(recipient)
+	if err != nil {
+		return state.Handed{}, err
+	}
+	text, _ := json.Marshal(m) // cannot fail: it is two texts
+	sealed, err := trust.SealBinary(text, []trust.Recipient{to})
+	return state.Handed{Member: id, Sealed: sealed}, err
 }
 
 // clusterOf are the members for one that comes.

@@ -41,6 +41,15 @@ func (c Config) client(endpoints []string) (clientv3.Config, error) {
 	return out, err
 }
 
+// Connect is a client of the store, which is asked nothing yet: for what its members answer without a quorum, too.
+func Connect(c Config) (*clientv3.Client, error) {
+	config, err := c.client(c.Endpoints)
+	if err != nil {
+		return nil, err
+	}
+	return clientv3.New(config)
+}
+
 // operationTimeout is how long one read or write may take.
 const operationTimeout = 10 * time.Second
 

@@ -53,7 +53,7 @@ func (e *UnreachableError) Error() string {
 // somebody wrote who may.
 func (a Access) whenFull() string {
 	if a.Kind != "" {
-		return "journalctl -u pullet-etcd on the host of the datastore says whose records fill it (docs/fleet.md)"
+		return "journalctl -u pullet-etcd on the host of the datastore says whose records fill it (docs/datastore.md)"
 	}
 	return "etcdctl compact, defrag, then alarm disarm"
 }

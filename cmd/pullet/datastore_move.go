@@ -29,7 +29,7 @@ func datastoreMoveCommand(a *app) *cobra.Command {
 }
 
 func (a datastoreCmd) move(ctx context.Context, store *state.Store, node string, stay bool) error {
-	members, err := datastore.Members(ctx, store)
+	members, err := datastore.Members(ctx, store.Client)
 	if err != nil {
 		return err
 	}

@@ -3,12 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/datastore"
 	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
@@ -19,11 +21,13 @@ func datastoreStatusCommand(a *app) *cobra.Command {
 		Use: "status", Args: noArgs,
 		Short: "Show which hosts carry the datastore, and how they are",
 		Long: "Status asks each member of the fleet's datastore how it is. Below it says what the repository wants, what\n" +
-			"the leading member waits for before it changes the members, and what it did last.",
+			"the leading member waits for before it changes the members, and what it did last. It exits 1 where too few\n" +
+			"members answer: then it shows those that do.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
+			err := a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
 				return datastoreCmd{a}.status(ctx, store)
 			})
+			return datastoreCmd{a}.statusWithout(cmd.Context(), err)
 		},
 	}
 }
@@ -55,7 +59,7 @@ func wantedOf(w *state.Wanted) *wantedMembers {
 const shownSteps = 5
 
 func (a datastoreCmd) status(ctx context.Context, store *state.Store) error {
-	members, err := datastore.Members(ctx, store)
+	members, err := datastore.Members(ctx, store.Client)
 	if err != nil {
 		return err
 	}
@@ -67,18 +71,48 @@ func (a datastoreCmd) status(ctx context.Context, store *state.Store) error {
 	if done, err := a.structured(out); done || err != nil {
 		return err
 	}
-	fmt.Fprintln(a.out, out.Bears)
-	t := columns(a.out)
-	fmt.Fprintln(t, "NODE\tROLE\tSTATE\tSIZE\tLACKS\tENDPOINT")
-	for _, m := range members {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n",
-			cmp.Or(safetext.Line(m.Node, 64), "-"), m.Role, memberState(m), bytesText(m.Size), m.Lag, orDash(m.Endpoint))
-	}
-	if err := t.Flush(); err != nil {
+	if err := a.printMembers(out); err != nil {
 		return err
 	}
 	a.printWanted(out)
 	return nil
+}
+
+// statusWithout shows the members that answer where they are too few for the record; err is why that cannot be read.
+func (a datastoreCmd) statusWithout(ctx context.Context, err error) error {
+	away, unreachable := errors.AsType[*state.UnreachableError](err)
+	if !unreachable || away.Denied() {
+		return err
+	}
+	c, failed := a.readConfig()
+	if failed != nil {
+		return err
+	}
+	client, failed := agent.Connect(c)
+	if failed != nil || client == nil {
+		return err
+	}
+	defer client.Close() // nothing was written
+	members, failed := datastore.Members(ctx, client)
+	if failed != nil {
+		return err
+	}
+	out := datastoreStatus{Members: members, Bears: datastore.Bears(members)}
+	if done, failed := a.structured(out); done || failed != nil {
+		return cmp.Or(failed, err)
+	}
+	return cmp.Or(a.printMembers(out), err)
+}
+
+func (a datastoreCmd) printMembers(out datastoreStatus) error {
+	fmt.Fprintln(a.out, out.Bears)
+	t := columns(a.out)
+	fmt.Fprintln(t, "NODE\tROLE\tSTATE\tSIZE\tLACKS\tENDPOINT")
+	for _, m := range out.Members {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n",
+			cmp.Or(safetext.Line(m.Node, 64), "-"), m.Role, memberState(m), bytesText(m.Size), m.Lag, orDash(m.Endpoint))
+	}
+	return t.Flush()
 }
 
 // bytesText is a size in the larger of two units that fits.

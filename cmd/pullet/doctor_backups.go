@@ -16,7 +16,7 @@ func backups(c agent.Config, now time.Time) []finding {
 	every := c.Datastore.Backup.Every.Std()
 	if every == 0 {
 		return []finding{{"backups", warn, "nobody makes any of the fleet's record by itself",
-			"set datastore.backup in the configuration: docs/fleet.md"}}
+			"set datastore.backup in the configuration: docs/datastore.md"}}
 	}
 	past, err := datastore.PastBackups(c.Datastore)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 // members looks how the members of the fleet's own datastore are.
 func members(ctx context.Context, store *state.Store) (found []finding) {
-	all, err := datastore.Members(ctx, store)
+	all, err := datastore.Members(ctx, store.Client)
 	if err != nil {
 		return []finding{{"datastore", bad, store.Explain(err).Error(), ""}}
 	}

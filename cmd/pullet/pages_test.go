@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRolloutsPage, TestOperationsPage, TestSecretsPage and TestFleetPage: every command and file that the pages show
-// stands in a script that runs them.
+// TestRolloutsPage, TestOperationsPage, TestSecretsPage, TestFleetPage and TestDatastorePage: every command and file
+// that the pages show stands in a script that runs them.
 func TestRolloutsPage(t *testing.T) {
 	pageRuns(t, "rollouts.md", 9, "script/rollouts_page.txtar", "script/target_gone.txtar")
 }
@@ -19,7 +19,12 @@ func TestOperationsPage(t *testing.T) {
 func TestSecretsPage(t *testing.T) { pageRuns(t, "secrets.md", 3, "script/secrets_page.txtar") }
 
 func TestFleetPage(t *testing.T) {
-	pageRuns(t, "fleet.md", 11, "lab/fleet.txtar", "lab/fleet_restore.txtar", "script/datastore_recover.txtar")
+	pageRuns(t, "fleet.md", 7, "lab/fleet.txtar", "lab/fleet_restore.txtar", "script/datastore_recover.txtar")
+}
+
+func TestDatastorePage(t *testing.T) {
+	pageRuns(t, "datastore.md", 11,
+		"lab/datastore.txtar", "lab/datastore_faults.txtar", "lab/fleet.txtar", "lab/fleet_restore.txtar")
 }
 
 // TestCrontab: doctor knows the crontab of docs/node.md, and a script runs its command with a shorter splay.

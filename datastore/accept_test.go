@@ -1,0 +1,116 @@
+package datastore
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/state"
+)
+
+// TestAccept: a host becomes a member of the authority that it believes alone, and of what was encrypted for it.
+func TestAccept(t *testing.T) {
+	t.Parallel()
+	own, err := authority.Create(fleetName, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := authority.Create(fleetName, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, one := range map[string]struct {
+		authority *authority.Authority
+		to        string // whose key it is encrypted for
+		wrong     string
+	}{
+		"its own":           {own, "db2", ""},
+		"another authority": {foreign, "db2", "this host does not believe its authority: " + foreign.Fingerprint()},
+		"for another host":  {own, "db3", "what this host got to carry the datastore"},
+	} {
+		hosts := map[string]Candidate{"db2": {Config{Dir: t.TempDir()}}, "db3": {Config{Dir: t.TempDir()}}}
+		key, err := hosts[one.to].recipient()
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := handed(key.Recipient().String(), 1, Membership{string(one.authority.Encode()), "db1=https://127.0.0.1:1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		host := hosts["db2"]
+		if _, err := host.recipient(); err != nil {
+			t.Fatal(err)
+		}
+		err = host.Accept(h, own.Bundle())
+		if one.wrong != "" {
+			wantError(t, what, err, one.wrong)
+		} else if err != nil {
+			t.Error(what, err)
+		}
+		if host.Carries() != (one.wrong == "") {
+			t.Errorf("%s: it carries the datastore: %v", what, host.Carries())
+		}
+	}
+}
+
+// TestLeft: a host that was a member once, and is none, is told from one that lost the key of the authority.
+func TestLeft(t *testing.T) {
+	t.Parallel()
+	c := Config{Dir: t.TempDir()}
+	if c.Left() {
+		t.Error("it never was a member")
+	}
+	for _, file := range []string{authorityFile, memberDir} {
+		if err := os.WriteFile(c.file(file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.putAside(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if !c.Left() {
+		t.Error("it was removed")
+	}
+	if err := os.WriteFile(c.file(memberDir), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c.Left() {
+		t.Error("it has a record, and no key of the authority")
+	}
+}
+
+// TestReached: what members say of each other can keep a member, and not have one replaced that the leader reaches.
+func TestReached(t *testing.T) {
+	t.Parallel()
+	var members []*pb.Member
+	for i, name := range []string{"db1", "db2", "db3"} {
+		members = append(members, &pb.Member{ID: uint64(i + 1), Name: name})
+	}
+	for what, one := range map[string]struct {
+		said map[string]state.Reach
+		want bool // the leader db1 takes db3, which does not answer it, for one that is reached
+	}{
+		"nobody says anything":  {nil, false},
+		"db2 does not reach it": {map[string]state.Reach{"db2": {Away: []string{"db3"}}}, false},
+		"db2 reaches it":        {map[string]state.Reach{"db2": {}}, true},
+		"it says so itself":     {map[string]state.Reach{"db3": {}}, false},
+		"a stranger reaches it": {map[string]state.Reach{"web1": {}}, false},
+		"it does not reach db2": {map[string]state.Reach{"db3": {Away: []string{"db2"}}, "web1": {Away: []string{"db2"}}}, false},
+	} {
+		answers := map[uint64]*clientv3.StatusResponse{1: {}, 2: {}}
+		v := view{members, answers, state.Datastore{Reach: one.said}, 1}
+		if got := v.reached(members[2]); got != one.want {
+			t.Errorf("%s: db3 is reached: %v", what, got)
+		}
+		if !v.reached(members[1]) {
+			t.Errorf("%s: db2 answers the leader, and counts as away", what)
+		}
+	}
+}

@@ -1,9 +1,6 @@
 package datastore
 
 import (
-	"context"
-	"crypto/tls"
-	"net/http"
 	"os"
 	"testing"
 	"time"
@@ -11,54 +8,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/pullet/pullet/authority"
 	"github.com/pullet/pullet/state"
 )
-
-// TestAccept: a host becomes a member of the authority that it believes alone, and of what was encrypted for it.
-func TestAccept(t *testing.T) {
-	t.Parallel()
-	own, err := authority.Create(fleetName, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	foreign, err := authority.Create(fleetName, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for what, one := range map[string]struct {
-		authority *authority.Authority
-		to        string // whose key it is encrypted for
-		wrong     string
-	}{
-		"its own":           {own, "db2", ""},
-		"another authority": {foreign, "db2", "this host does not believe its authority: " + foreign.Fingerprint()},
-		"for another host":  {own, "db3", "what this host got to carry the datastore"},
-	} {
-		hosts := map[string]Candidate{"db2": {Config{Dir: t.TempDir()}}, "db3": {Config{Dir: t.TempDir()}}}
-		key, err := hosts[one.to].recipient()
-		if err != nil {
-			t.Fatal(err)
-		}
-		h, err := handed(key.Recipient().String(), 1, Membership{string(one.authority.Encode()), "db1=https://127.0.0.1:1"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		host := hosts["db2"]
-		if _, err := host.recipient(); err != nil {
-			t.Fatal(err)
-		}
-		err = host.Accept(h, own.Bundle())
-		if one.wrong != "" {
-			wantError(t, what, err, one.wrong)
-		} else if err != nil {
-			t.Error(what, err)
-		}
-		if host.Carries() != (one.wrong == "") {
-			t.Errorf("%s: it carries the datastore: %v", what, host.Carries())
-		}
-	}
-}
 
 // TestLeft: a host that was a member once, and is none, is told from one that lost the key of the authority.
 func TestLeft(t *testing.T) {

@@ -56,7 +56,7 @@ func TestReached(t *testing.T) {
 		"it does not reach db2": {map[string]state.Reach{"db3": {Away: []string{"db2"}}, "web1": {Away: []string{"db2"}}}, false},
 	} {
 		answers := map[uint64]*clientv3.StatusResponse{1: {}, 2: {}}
-		v := view{members, answers, state.Datastore{Reach: one.said}, 1}
+		v := view{members: members, answers: answers, record: state.Datastore{Reach: one.said}, self: 1}
 		if got := v.reached(members[2]); got != one.want {
 			t.Errorf("%s: db3 is reached: %v", what, got)
 		}

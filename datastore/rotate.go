@@ -57,20 +57,13 @@ func (k rotation) rotate(ctx context.Context, finish bool) (Rotated, error) {
 	return Rotated{Begun: true, Waiting: k.keys.former(c.Identities)}, err
 }
 
-// rotating reports that the authority is exchanged.
-func (k rotation) rotating() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.keys.authority.Rotating()
-}
-
 // alone says that there are other members. They would not believe what a new authority signs, which only this host has.
 func (k rotation) alone(ctx context.Context) error {
 	all, err := k.store.Client.MemberList(ctx)
 	if err == nil && len(all.Members) > 1 {
-		err = fmt.Errorf("the datastore has %d members, and its authority is exchanged while it has one: set count: 1 below "+
-			"config.dataStore in pullet.yaml, wait for pullet datastore status to show one member, rotate on that host, and "+
-			"set the count back", len(all.Members))
+		err = fmt.Errorf("the datastore has %d members, and its authority is exchanged while it has one: set count: 1 "+
+			"below config.dataStore in pullet.yaml, wait for pullet datastore status to show one member, rotate on that "+
+			"host, and set the count back", len(all.Members))
 	}
 	return err
 }

@@ -29,8 +29,8 @@ func (c Config) Carries() bool {
 	return err == nil
 }
 
-// Offer is what this host says of itself that may carry the datastore, at these addresses. It makes the key that what it
-// gets then is encrypted for.
+// Offer is what this host says of itself that may carry the datastore, at these addresses. It makes the key that what
+// it gets then is encrypted for.
 func (c Config) Offer(at Addresses) (state.Carrier, error) {
 	key, err := c.recipient()
 	if err != nil {
@@ -68,8 +68,8 @@ func (c Config) makeDir() error {
 	return os.Chmod(c.Dir, 0o700) // it may have been there: the sockets in it are for root alone
 }
 
-// Awaits reports that this host is to place what it got: it has no record, and nothing of these members. Until it has the
-// record, each change of the members is told anew: etcd begins only with those that there are.
+// Awaits reports that this host is to place what it got: it has no record, and nothing of these members. Until it has
+// the record, each change of the members is told anew: etcd begins only with those that there are.
 func (c Config) Awaits(h state.Handed) bool {
 	if !c.Carries() {
 		return true
@@ -87,11 +87,12 @@ func (c Config) recorded() bool { return wal.Exist(datadir.ToWALDir(c.file(membe
 // Accept places what this host got to become a member. Believed is what this host believes: an authority that is not
 // among it is refused, since whoever writes etcd may hand out another one.
 func (c Config) Accept(h state.Handed, believed []byte) error {
-	if err := c.finishLeaving(); err != nil {
+	if err := (leaving{c}).finish(); err != nil {
 		return err
 	}
 	if c.recorded() {
-		return fmt.Errorf("this host is to carry the datastore, and there is a record in %s: move it away", c.file(memberDir))
+		return fmt.Errorf("this host is to carry the datastore, and there is a record in %s: move it away",
+			c.file(memberDir))
 	}
 	m, err := c.opened(h, believed)
 	if err != nil {

@@ -96,8 +96,8 @@ func (g *guard) begin(s grpc.ServerStream) (guarded *guardedStream, end func(), 
 	}, nil
 }
 
-// errBegins has clients of etcd ask another member, or again in a moment, also for what may not be done twice: they know
-// it by these words.
+// errBegins has clients of etcd ask another member, or again in a moment, also for what may not be done twice: they
+// know it by these words.
 var errBegins = status.Error(codes.Unavailable, "there is no connection available")
 
 // refuses says why a certificate does not count. Until it is known who was revoked, that of a keeper alone does.

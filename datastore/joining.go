@@ -20,8 +20,11 @@ const (
 	joinedElsewhere = "this host was told of other members than there are now: it is told again, with its next pull"
 )
 
+// joining is a host that becomes a member.
+type joining struct{ Config }
+
 // why is what an error of etcd means that does not start.
-func (c Config) why(err error, now time.Time) error {
+func (c joining) why(err error, now time.Time) error {
 	switch text := err.Error(); {
 	case strings.HasPrefix(text, membersChanged):
 		return errors.New(joinedElsewhere)
@@ -32,7 +35,7 @@ func (c Config) why(err error, now time.Time) error {
 }
 
 // unheard says why no member hears this one.
-func (c Config) unheard(now time.Time) error {
+func (c joining) unheard(now time.Time) error {
 	cluster, err := os.ReadFile(c.file(clusterFile))
 	if err != nil {
 		return err
@@ -57,7 +60,7 @@ func (c Config) unheard(now time.Time) error {
 }
 
 // hears connects as a member. A server refuses a certificate behind its own part of the handshake.
-func (c Config) hears(at string) error {
+func (c joining) hears(at string) error {
 	pair, err := tls.LoadX509KeyPair(c.file(serverFile), c.file(serverFile))
 	if err != nil {
 		return err

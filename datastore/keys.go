@@ -38,7 +38,8 @@ func readKeys(c Config, fleet string) (*keys, error) {
 		return nil, fmt.Errorf("%s: %w", c.file(authorityFile), err)
 	}
 	if a.Fleet() != fleet {
-		return nil, fmt.Errorf("the datastore in %s is of the fleet %s, and this host of the fleet %s", c.Dir, a.Fleet(), fleet)
+		return nil, fmt.Errorf("the datastore in %s is of the fleet %s, and this host of the fleet %s",
+			c.Dir, a.Fleet(), fleet)
 	}
 	return &keys{Config: c, fleet: fleet, authority: a}, nil
 }

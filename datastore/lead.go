@@ -53,7 +53,7 @@ func (k *keeper) begin(ctx context.Context) error {
 	if k.began {
 		return nil
 	}
-	if err := k.ours(ctx); err != nil {
+	if err := foreign(ctx, k); err != nil {
 		return fmt.Errorf("the record in %s: %w", k.file(memberDir), err)
 	}
 	err := k.users.begin(ctx)
@@ -67,9 +67,9 @@ func (k *keeper) begin(ctx context.Context) error {
 	return nil
 }
 
-// ours says that the record is of another fleet: who is a user there would be nobody here, and lose that. Another one may
-// have the same name, and another authority.
-func (k *keeper) ours(ctx context.Context) error {
+// foreign says that the record is of another fleet: who is a user there would be nobody here, and lose that. Another
+// one may have the same name, and another authority.
+func foreign(ctx context.Context, k *keeper) error {
 	c, err := k.store.Identities.All(ctx)
 	if err != nil {
 		return err

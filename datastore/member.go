@@ -55,7 +55,7 @@ func startMember(ctx context.Context, c Config, name string, options []grpc.Serv
 	}
 	server, err := embed.StartEtcd(config)
 	if err != nil {
-		return nil, fmt.Errorf("etcd does not start: %w", c.why(err, time.Now()))
+		return nil, fmt.Errorf("etcd does not start: %w", joining{c}.why(err, time.Now()))
 	}
 	level.SetLevel(zapcore.ErrorLevel)
 	m := &member{c, server, level}

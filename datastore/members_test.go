@@ -191,6 +191,9 @@ func (c *cluster) pulls(name string) {
 	go func() {
 		defer close(done)
 		for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
+			if h.failed() {
+				c.start(name)
+			}
 			all, err := c.members(ctx)
 			if err != nil {
 				continue
@@ -202,8 +205,6 @@ func (c *cluster) pulls(name string) {
 					return
 				}
 				c.kill(name) // it may run with what it got before
-				c.start(name)
-			} else if h.failed() {
 				c.start(name)
 			}
 		}

@@ -40,7 +40,7 @@ func (k *keeper) rotate(ctx context.Context, finish bool) (Rotated, error) {
 	}
 	next, err := k.keys.authority.Rotate(now)
 	if err == nil {
-		err = k.alone(ctx)
+		err = alone(ctx, k.store)
 	}
 	if err == nil {
 		err = k.keys.change(next)
@@ -54,20 +54,13 @@ func (k *keeper) rotate(ctx context.Context, finish bool) (Rotated, error) {
 	return Rotated{Begun: true, Waiting: k.keys.former(c.Identities)}, err
 }
 
-// rotating reports that the authority is exchanged.
-func (k *keeper) rotating() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.keys.authority.Rotating()
-}
-
 // alone says that there are other members. They would not believe what a new authority signs, which only this host has.
-func (k *keeper) alone(ctx context.Context) error {
-	all, err := k.store.Client.MemberList(ctx)
+func alone(ctx context.Context, store *state.Store) error {
+	all, err := store.Client.MemberList(ctx)
 	if err == nil && len(all.Members) > 1 {
-		err = fmt.Errorf("the datastore has %d members, and its authority is exchanged while it has one: set count: 1 below "+
-			"config.dataStore in pullet.yaml, wait for pullet datastore status to show one member, rotate on that host, and "+
-			"set the count back", len(all.Members))
+		err = fmt.Errorf("the datastore has %d members, and its authority is exchanged while it has one: set count: 1 "+
+			"below config.dataStore in pullet.yaml, wait for pullet datastore status to show one member, rotate on that "+
+			"host, and set the count back", len(all.Members))
 	}
 	return err
 }

@@ -26,8 +26,8 @@ const keptSteps = 50
 func (t *tending) step(ctx context.Context, store *state.Store, v view) error {
 	cluster := t.cluster(v, time.Now())
 	next := membership.Next(cluster)
-	if next.Kind == membership.Add && t.rotating() {
-		next = membership.Step{Why: "the authority is exchanged, and members come when that is finished: pullet fleet rotate"}
+	if next.Kind == membership.Add && v.rotating {
+		next = membership.Step{Why: "members come when the authority is exchanged: pullet fleet rotate"}
 	}
 	if next.Kind == membership.Add && !t.among() {
 		return t.listen(ctx, store)

@@ -87,7 +87,9 @@ func (t *tending) look(ctx context.Context) error {
 	if err != nil || d.Wanted == nil {
 		return err
 	}
-	now := view{listed.Members, all, d, uint64(member.server.Server.MemberID())}
+	t.mu.Lock()
+	now := view{listed.Members, all, d, uint64(member.server.Server.MemberID()), t.keys.authority.Rotating()}
+	t.mu.Unlock()
 	return errors.Join(t.hand(ctx, store, now), t.step(ctx, store, now))
 }
 

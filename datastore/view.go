@@ -15,10 +15,11 @@ import (
 
 // view is what a leader sees of the datastore.
 type view struct {
-	members []*pb.Member
-	answers map[uint64]*clientv3.StatusResponse
-	record  state.Datastore
-	self    uint64
+	members  []*pb.Member
+	answers  map[uint64]*clientv3.StatusResponse
+	record   state.Datastore
+	self     uint64
+	rotating bool // the authority is exchanged
 }
 
 // node is the host of a member; "" where nobody knows it.

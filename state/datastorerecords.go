@@ -93,7 +93,8 @@ func (a *Carrier) check(Key) error {
 func (c *checks) address(what, text string) {
 	host, port, err := net.SplitHostPort(text)
 	n, bad := strconv.Atoi(port)
-	c.unless(err == nil && bad == nil && n > 0 && n < 1<<16 && strconv.Itoa(n) == port && (net.ParseIP(host) != nil || safetext.Host(host)),
+	numbered := bad == nil && n > 0 && n < 1<<16 && strconv.Itoa(n) == port
+	c.unless(err == nil && numbered && (net.ParseIP(host) != nil || safetext.Host(host)),
 		"%s: %s is not HOST:PORT", what, quoted(text))
 }
 

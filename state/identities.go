@@ -152,8 +152,8 @@ func (s *Identities) Strike(ctx context.Context, name string, serials []Serial) 
 	return s.commit(ctx, ops)
 }
 
-// Expel records that nobody has the name: all its certificates count no more. It is refused where another member gave it
-// one behind a revision, which has to count no more, too.
+// Expel records that nobody has the name: all its certificates count no more. It is refused where another member gave
+// it one behind a revision, which has to count no more, too.
 func (s *Identities) Expel(ctx context.Context, name string, serials []Serial, revision int64) error {
 	if err := s.Strike(ctx, name, serials); err != nil { // first: what a kill leaves undone is done again
 		return err

@@ -3,7 +3,6 @@ package datastore
 import (
 	"strings"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -42,9 +41,7 @@ func TestHostileCarriers(t *testing.T) {
 		})
 	}
 	waits("it needs 2 more hosts, and no further host that may carry it is ready; db2 offers the address of db1; db3: its recipient: ")
-	w := wanted(2, 3, "db1", "db2", "db3", "db5", "db6")
-	w.ReplaceAfter = 5 * time.Second
-	c.wants("db1", w)
+	c.wants("db1", wanted(2, 3, "db1", "db2", "db3", "db5", "db6"))
 	c.becomes("db1 db5 db6")
 	c.keeps()
 

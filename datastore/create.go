@@ -25,7 +25,7 @@ func Create(c Config, fleet string, now time.Time) (*New, error) {
 	if _, err := os.Stat(c.file(authorityFile)); !errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.Join(err, fmt.Errorf("there is a datastore in %s already", c.Dir))
 	}
-	if err := errors.Join(c.makeDir(), c.finishLeaving()); err != nil {
+	if err := errors.Join(c.makeDir(), leaving{c}.finish()); err != nil {
 		return nil, err
 	}
 	a, err := authority.Create(fleet, now)

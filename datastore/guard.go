@@ -20,12 +20,13 @@ import (
 type guard struct {
 	meter   *meter
 	mu      sync.Mutex
+	begun   chan struct{}                                    // closed when it is known who was revoked
 	revoked map[string]bool                                  // by the number of the certificate; nil: not known yet
 	open    map[string]map[*guardedStream]context.CancelFunc // what goes on, by the number of its certificate
 }
 
 func newGuard() *guard {
-	return &guard{meter: newMeter(), open: map[string]map[*guardedStream]context.CancelFunc{}}
+	return &guard{meter: newMeter(), begun: make(chan struct{}), open: map[string]map[*guardedStream]context.CancelFunc{}}
 }
 
 func (g *guard) options() []grpc.ServerOption {
@@ -36,6 +37,9 @@ func (g *guard) options() []grpc.ServerOption {
 func (g *guard) revoke(numbers []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.revoked == nil {
+		close(g.begun)
+	}
 	g.revoked = map[string]bool{}
 	for _, number := range numbers {
 		g.revoked[number] = true
@@ -46,8 +50,10 @@ func (g *guard) revoke(numbers []string) {
 }
 
 func (g *guard) call(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	cert := presented(ctx)
+	g.await(ctx, cert)
 	g.mu.Lock()
-	err := g.refuses(presented(ctx))
+	err := g.refuses(cert)
 	g.mu.Unlock()
 	if err != nil {
 		return nil, err
@@ -75,6 +81,7 @@ func (g *guard) stream(server any, s grpc.ServerStream, _ *grpc.StreamServerInfo
 // begin begins a stream. End has to be called behind it.
 func (g *guard) begin(s grpc.ServerStream) (guarded *guardedStream, end func(), err error) {
 	cert := presented(s.Context())
+	g.await(s.Context(), cert)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err := g.refuses(cert); err != nil {
@@ -99,6 +106,18 @@ func (g *guard) begin(s grpc.ServerStream) (guarded *guardedStream, end func(), 
 // errBegins has clients of etcd ask another member, or again in a moment, also for what may not be done twice: they
 // know it by these words.
 var errBegins = status.Error(codes.Unavailable, "there is no connection available")
+
+// await waits a moment until it is known who was revoked: the keeper looks when etcd serves.
+func (g *guard) await(ctx context.Context, cert *x509.Certificate) {
+	if cert == nil || cert.Subject.CommonName == keeperUser {
+		return
+	}
+	select {
+	case <-g.begun:
+	case <-time.After(answerTime):
+	case <-ctx.Done():
+	}
+}
 
 // refuses says why a certificate does not count. Until it is known who was revoked, that of a keeper alone does.
 func (g *guard) refuses(cert *x509.Certificate) error {

@@ -128,7 +128,7 @@ func TestPutAsideHalfDone(t *testing.T) {
 	t.Parallel()
 	for _, again := range []func(f *fleet) error{
 		func(f *fleet) error { return Run(t.Context(), f.Options) },
-		func(f *fleet) error { return f.finishLeaving() },
+		func(f *fleet) error { return leaving{f.Config}.finish() },
 	} {
 		for moved := range 3 {
 			f := made(t)
@@ -141,7 +141,7 @@ func TestPutAsideHalfDone(t *testing.T) {
 			f.must(again(f))
 			aside, err := filepath.Glob(f.file(removedPrefix + "*"))
 			f.must(err)
-			if len(aside) != 1 || f.leaving() || f.Carries() {
+			if len(aside) != 1 || (leaving{f.Config}).begun() || f.Carries() {
 				t.Error(moved, aside)
 			}
 			for _, name := range []string{memberDir, authorityFile, serverFile, keeperFile, crlFile} {

@@ -16,15 +16,18 @@ const leavingDir = "leaving"
 // removedPrefix begins the names of what removed members kept.
 const removedPrefix = "removed-"
 
-// leaving reports a member that was removed and is not put aside as a whole.
-func (c Config) leaving() bool {
+// leaving is a host that was a member.
+type leaving struct{ Config }
+
+// begun reports that not all that it kept is put aside.
+func (c leaving) begun() bool {
 	_, err := os.Stat(c.file(leavingDir))
 	return err == nil
 }
 
-// finishLeaving finishes what was begun, before another record comes into the place.
-func (c Config) finishLeaving() error {
-	if !c.leaving() {
+// finish finishes what was begun, before another record comes into the place.
+func (c leaving) finish() error {
+	if !c.begun() {
 		return nil
 	}
 	_, err := c.putAside(time.Now())
@@ -33,15 +36,16 @@ func (c Config) finishLeaving() error {
 
 // putAside puts all that a member kept where nothing starts it again. Of those that were removed before nothing stays:
 // a host may come and go many times.
-func (c Config) putAside(now time.Time) (string, error) {
-	leaving, aside := c.file(leavingDir), c.file(removedPrefix+now.UTC().Format("20060102T150405.000Z"))
-	if err := os.MkdirAll(leaving, 0o700); err != nil {
+func (c leaving) putAside(now time.Time) (string, error) {
+	gathered, aside := c.file(leavingDir), c.file(removedPrefix+now.UTC().Format("20060102T150405.000Z"))
+	if err := os.MkdirAll(gathered, 0o700); err != nil {
 		return "", err
 	}
 	for _, name := range []string{
 		memberDir, clusterFile, joiningFile, keeperFile, serverFile, bundleFile, crlFile, shutFile, authorityFile,
 	} {
-		if err := os.Rename(c.file(name), filepath.Join(leaving, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err := os.Rename(c.file(name), filepath.Join(gathered, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}
 	}
@@ -50,7 +54,7 @@ func (c Config) putAside(now time.Time) (string, error) {
 		err = errors.Join(err, os.RemoveAll(one))
 	}
 	if err == nil {
-		err = os.Rename(leaving, aside)
+		err = os.Rename(gathered, aside)
 	}
 	return aside, errors.Join(err, durable.SyncDir(c.Dir))
 }

@@ -41,7 +41,7 @@ const (
 // host sees that the record went back in time. The record is in its place when it is whole, and not before; who is
 // killed does it again.
 func (r Restoring) Restore(now time.Time) (done Restored, err error) {
-	if err := r.finishLeaving(); err != nil {
+	if err := (leaving{r.Config}).finish(); err != nil {
 		return done, err
 	}
 	to := r.file(memberDir)

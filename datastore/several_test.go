@@ -35,6 +35,7 @@ func TestSeveralMembers(t *testing.T) {
 			"set count: 1 below config.dataStore in pullet.yaml")
 	}
 	admin := c.store("admin")
+	c.rests(admin)
 	for _, name := range names {
 		at := "at-" + name
 		token := c.invited(admin, at, authority.Node, time.Now().Add(time.Hour))
@@ -96,6 +97,24 @@ func TestSeveralMembers(t *testing.T) {
 		}
 		c.becomes("db1 db2 db3")
 	}
+}
+
+// rests waits until nothing is written any more: the members look at each other all the time, and what they find is the
+// same.
+func (c *cluster) rests(s *state.Store) {
+	c.Helper()
+	const looks = 2 * time.Second // ten of each member
+	var before int64
+	c.until("an idle datastore is not written to", func() bool {
+		now, err := s.Client.Get(c.Context(), "/pullet/prod/authority")
+		c.must(err)
+		rests := now.Header.Revision == before
+		before = now.Header.Revision
+		if !rests {
+			time.Sleep(looks)
+		}
+		return rests
+	})
 }
 
 // alive reports a host whose member runs.

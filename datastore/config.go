@@ -153,7 +153,8 @@ func (c Config) found() error {
 	if _, err := os.Stat(c.file(memberDir)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return fmt.Errorf("the fleet's record is gone: there is no %s; restore a backup (docs/datastore.md)", c.file(memberDir))
+	return fmt.Errorf("the fleet's record is gone: there is no %s; restore a backup (docs/datastore.md)",
+		c.file(memberDir))
 }
 
 // DoorSocket is where root of this host reaches the door.

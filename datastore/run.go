@@ -56,7 +56,7 @@ const (
 // alone, what it kept is put aside, and it ends without an error.
 func Run(ctx context.Context, o Options) error {
 	err := errRemoved
-	if !o.leaving() {
+	if !(leaving{o.Config}).begun() {
 		err = run(ctx, o)
 	}
 	why := "another one took its place"
@@ -65,7 +65,7 @@ func Run(ctx context.Context, o Options) error {
 	} else if !errors.Is(err, errRemoved) {
 		return err
 	}
-	aside, err := o.putAside(time.Now())
+	aside, err := leaving{o.Config}.putAside(time.Now())
 	if err == nil {
 		o.Log.WithField("aside", aside).Warn("this host carries the datastore no more: " + why)
 	}

@@ -110,7 +110,7 @@ func (c Config) recorded() bool { return wal.Exist(datadir.ToWALDir(c.file(membe
 // Accept places what this host got to become a member. Believed is what this host believes: an authority that is not
 // among it is refused, since whoever writes etcd may hand out another one.
 func (c Candidate) Accept(h state.Handed, believed []byte) error {
-	if err := (leaving{c.Config}).finish(); err != nil {
+	if err := leaving(c).finish(); err != nil {
 		return err
 	}
 	if c.recorded() {

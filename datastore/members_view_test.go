@@ -23,7 +23,7 @@ func TestLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := leaving{c}.putAside(time.Now()); err != nil {
+	if _, err := (leaving{c}).putAside(time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if !c.Left() {

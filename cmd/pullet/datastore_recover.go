@@ -30,7 +30,7 @@ func datastoreRecoverCommand(a *app) *cobra.Command {
 	var force bool
 	c := &cobra.Command{
 		Use: "recover", Args: noArgs,
-		Short: "Go on with the record of this host alone, when too few members of the datastore are left",
+		Short: "Go on with this host alone, when too few members are left",
 		Long: "Recover shows the members that this host knows, and which of them has most of the record. Then it makes\n" +
 			"this host the only member, when its name is typed: what this host does not have is lost. It does so\n" +
 			"only while too few members answer for the datastore to go on, and pullet-etcd is stopped here. No host\n" +

@@ -1,6 +1,8 @@
 package simulation
 
 import (
+	"errors"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -153,11 +155,16 @@ func (f *fleet) directory(name string) string {
 	return dir
 }
 
-// copied is a copy of a directory.
+// copied is a copy of a directory. A file that came into its place meanwhile, under another name, is copied there.
 func (f *fleet) copied(dir string) string {
-	out := f.directory("copy")
-	f.must(os.CopyFS(out, os.DirFS(dir)))
-	return out
+	for {
+		out := f.directory("copy")
+		err := os.CopyFS(out, os.DirFS(dir))
+		if !errors.Is(err, fs.ErrNotExist) {
+			f.must(err)
+			return out
+		}
+	}
 }
 
 // must notes a fault of the simulation itself.

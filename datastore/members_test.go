@@ -87,6 +87,8 @@ func clustered(t *testing.T, hosts ...string) *cluster {
 			Dir:       filepath.Join(dir, "d"),
 			Addresses: Addresses{Client: freeAddress(t), Door: freeAddress(t), Peer: freeAddress(t)},
 		}}}
+	}
+	for _, name := range hosts { // when all are known: they ask each other
 		c.pulls(name)
 	}
 	t.Cleanup(func() {

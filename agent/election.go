@@ -157,11 +157,22 @@ func (g *gates) Publish(
 	)
 }
 
+// openedResult is what a result holds, or why it cannot be read.
+type openedResult struct {
+	render.StepResult
+	err error
+}
+
 func (g *gates) Result(ctx context.Context, s apply.GatedStep) (render.StepResult, error) {
 	var found map[string]state.StepResult
-	steps := g.with(s)
+	steps, opened := g.with(s), map[string]openedResult{}
+	opens := func(ctx context.Context, r state.StepResult) (bool, error) {
+		one, err := g.value(ctx, steps, s, r)
+		opened[r.Node] = openedResult{one, err}
+		return !errors.Is(err, errClosed), nil
+	}
 	err := g.waits.within(ctx, func(ctx context.Context) (err error) {
-		found, err = steps.Results(ctx, gateStep(s), g.election(s), s.Options.Target.MaxAge.Std(), g.opens(steps, s), g.tell)
+		found, err = steps.Results(ctx, gateStep(s), g.election(s), s.Options.Target.MaxAge.Std(), opens, g.tell)
 		return err
 	})
 	if err != nil {
@@ -177,11 +188,14 @@ func (g *gates) Result(ctx context.Context, s apply.GatedStep) (render.StepResul
 			why = "it reads the result of " + s.ID() + ", which is unknown" + why
 			return render.StepResult{}, &apply.UnsettledError{Step: gateStep(s).ID, Why: why}
 		}
-		one, err := g.value(ctx, steps, s, r)
-		if err != nil {
-			return render.StepResult{}, err
+		one, read := opened[node]
+		if !read || r.Result != "ok" { // of those alone it is asked whether they can be opened
+			one.StepResult, one.err = g.value(ctx, steps, s, r)
 		}
-		byNode[node] = one
+		if one.err != nil {
+			return render.StepResult{}, one.err
+		}
+		byNode[node] = one.StepResult
 	}
 	first := byNode[slices.Min(slices.Collect(maps.Keys(byNode)))]
 	first.ByNode = byNode

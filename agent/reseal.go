@@ -22,19 +22,27 @@ func (t *turns) resealOnce(ctx context.Context, req lock.Request, v *vouches) er
 			if !once(s) {
 				continue
 			}
-			results, err := steps.Shared(ctx, gateStep(s))
-			if err != nil {
+			if err := v.resealAll(ctx, steps, s); err != nil {
 				return err
 			}
-			for _, r := range results {
-				var shared sharedResult
-				if steps.Value(ctx, r, &shared) != nil { // who reads it says why
-					continue
-				}
-				if err := v.reseal(ctx, steps, s, r, shared); err != nil {
-					return err
-				}
-			}
+		}
+	}
+	return nil
+}
+
+// resealAll is reseal for all that a step returned.
+func (v *vouches) resealAll(ctx context.Context, steps *lock.Steps, s apply.GatedStep) error {
+	results, err := steps.Shared(ctx, gateStep(s))
+	if err != nil {
+		return err
+	}
+	for _, r := range results {
+		var shared sharedResult
+		if steps.Value(ctx, r, &shared) != nil { // who reads it says why
+			continue
+		}
+		if err := v.reseal(ctx, steps, s, r, shared); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -57,18 +65,6 @@ func (v *vouches) reseal(
 		return err
 	}
 	return steps.Reseal(ctx, gateStep(s), of, value)
-}
-
-// opens finds results that are not encrypted for this host yet.
-func (g *gates) opens(steps *lock.Steps, s apply.GatedStep) lock.Opens {
-	return func(ctx context.Context, r state.StepResult) (bool, error) {
-		var shared sharedResult
-		if err := steps.Value(ctx, r, &shared); err != nil {
-			return true, nil // who reads it says why
-		}
-		_, err := g.vouches.open(s, r, shared)
-		return !errors.Is(err, errClosed), nil
-	}
 }
 
 // forAll is what a host shared, encrypted anew where some of its readers cannot open it; nil: all can, or this host

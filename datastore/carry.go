@@ -25,25 +25,16 @@ import (
 const recipientFile = "recipient.key"
 
 // Carries reports that this host carries the datastore, or is to.
-func (c Config) Carries() bool {
-	_, err := os.Stat(c.file(authorityFile))
-	return err == nil
-}
+func (c Config) Carries() bool { return c.has(authorityFile) }
 
 // Candidate is this host as one that may become a member of the datastore.
 type Candidate struct{ Config }
 
 // Offers reports that this host offered to carry the datastore.
-func (c Candidate) Offers() bool {
-	_, err := os.Stat(c.file(recipientFile))
-	return err == nil
-}
+func (c Candidate) Offers() bool { return c.has(recipientFile) }
 
 // Comes reports that this host got what it takes to become a member, and did not begin as one.
-func (c Candidate) Comes() bool {
-	_, err := os.Stat(c.file(joiningFile))
-	return err == nil && c.Carries()
-}
+func (c Candidate) Comes() bool { return c.has(joiningFile) && c.Carries() }
 
 // Left reports that this host carried the datastore and does so no more: another one took its place.
 func (c Config) Left() bool {

@@ -135,6 +135,12 @@ func listening(at string) string {
 
 func (c Config) file(name string) string { return filepath.Join(c.Dir, name) }
 
+// has reports a file that is there.
+func (c Config) has(name string) bool {
+	_, err := os.Stat(c.file(name))
+	return err == nil
+}
+
 // The files of a datastore.
 const (
 	authorityFile = "authority.pem" // the authority's key, and all authorities that count
@@ -154,7 +160,7 @@ const (
 // now has none yet.
 func (c Config) found() error {
 	for _, begins := range []string{firstFile, joiningFile} {
-		if _, err := os.Stat(c.file(begins)); err == nil {
+		if c.has(begins) {
 			return nil
 		}
 	}

@@ -2,7 +2,6 @@ package datastore
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -61,19 +60,11 @@ func (c joining) unheard(now time.Time) error {
 
 // hears connects as a member. A server refuses a certificate behind its own part of the handshake.
 func (c joining) hears(at string) error {
-	pair, err := tls.LoadX509KeyPair(c.file(serverFile), c.file(serverFile))
+	with, err := c.presents(serverFile)
 	if err != nil {
 		return err
 	}
-	bundle, err := os.ReadFile(c.file(bundleFile))
-	if err != nil {
-		return err
-	}
-	believed := x509.NewCertPool()
-	believed.AppendCertsFromPEM(bundle)
-	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: answerTime}, "tcp", at, &tls.Config{
-		Certificates: []tls.Certificate{pair}, RootCAs: believed, MinVersion: tls.VersionTLS12,
-	})
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: answerTime}, "tcp", at, with)
 	if err != nil {
 		return err
 	}

@@ -97,15 +97,15 @@ func (k *keeper) round(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := (notes{k.Config}).mark(c); err != nil {
+	noted, err := notes{k.Config}.mark(c) // of people who typed it on this host
+	if err != nil {
 		return 0, err
 	}
 	// First: what is recorded needs room.
 	err = errors.Join(roomOf(k).keep(ctx, now), k.renew(ctx, now))
 	if !leads {
 		k.began = false
-		noted, failed := notes{k.Config}.read() // of people who typed it on this host
-		return c.Revision, errors.Join(err, failed, k.do(ctx, todo{revoke: noted}, c, now))
+		return c.Revision, errors.Join(err, k.do(ctx, todo{revoke: noted}, c, now))
 	}
 	return c.Revision, errors.Join(err, k.lead(ctx, c, now))
 }

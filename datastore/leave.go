@@ -20,10 +20,7 @@ const removedPrefix = "removed-"
 type leaving struct{ Config }
 
 // begun reports that not all that it kept is put aside.
-func (c leaving) begun() bool {
-	_, err := os.Stat(c.file(leavingDir))
-	return err == nil
-}
+func (c leaving) begun() bool { return c.has(leavingDir) }
 
 // finish finishes what was begun, before another record comes into the place.
 func (c leaving) finish() error {

@@ -129,7 +129,21 @@ func (l *lives) endOf(ctx context.Context, cluster uint64, endpoint string) (sta
 
 // asKeeper is a client of members with the keeper's certificate. It asks nobody until it is used.
 func (c Config) asKeeper(endpoints ...string) (*clientv3.Client, error) {
-	pair, err := tls.LoadX509KeyPair(c.file(keeperFile), c.file(keeperFile))
+	with, err := c.presents(keeperFile)
+	if err != nil {
+		return nil, err
+	}
+	if len(endpoints) == 0 {
+		endpoints = []string{c.loopback()}
+	}
+	return clientv3.New(clientv3.Config{
+		Endpoints: endpoints, DialTimeout: answerTime, Logger: zap.NewNop(), MaxUnaryRetries: 1, TLS: with,
+	})
+}
+
+// presents is how the datastore of this host connects to another one, with the credentials in a file.
+func (c Config) presents(credentials string) (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(c.file(credentials), c.file(credentials))
 	if err != nil {
 		return nil, err
 	}
@@ -141,11 +155,5 @@ func (c Config) asKeeper(endpoints ...string) (*clientv3.Client, error) {
 	if !believes.AppendCertsFromPEM(bundle) {
 		return nil, errors.New("there is no certificate in " + c.file(bundleFile))
 	}
-	if len(endpoints) == 0 {
-		endpoints = []string{c.loopback()}
-	}
-	return clientv3.New(clientv3.Config{
-		Endpoints: endpoints, DialTimeout: answerTime, Logger: zap.NewNop(), MaxUnaryRetries: 1,
-		TLS: &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: believes, MinVersion: tls.VersionTLS12},
-	})
+	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: believes, MinVersion: tls.VersionTLS12}, nil
 }

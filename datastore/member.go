@@ -127,10 +127,7 @@ func (c Config) member(name string) (*embed.Config, error) {
 }
 
 // among reports a member that others may reach.
-func (c Config) among() bool {
-	_, err := os.Stat(c.file(clusterFile))
-	return err == nil
-}
+func (c Config) among() bool { return c.has(clusterFile) }
 
 // withPeers has a member listen to others: to those with a certificate of a datastore.
 func (c Config) withPeers(out *embed.Config) error {

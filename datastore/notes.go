@@ -19,13 +19,13 @@ func (n notes) read() (names []string, err error) {
 	return names, err
 }
 
-// mark adds the names to those whom an operator revokes.
-func (n notes) mark(c state.Credentials) error {
+// mark adds the names, which it returns, to those whom an operator revokes.
+func (n notes) mark(c state.Credentials) ([]string, error) {
 	names, err := n.read()
 	for _, name := range names {
 		c.Revoking[name] = true
 	}
-	return err
+	return names, err
 }
 
 // add notes a name.

@@ -169,7 +169,7 @@ func (r Recovering) Check(s Survey) error {
 		return errors.New("this host is no member of the datastore any more: the others removed it")
 	case here.Learner:
 		return errors.New("this host was to become a member, and counts for none yet: recover the datastore on another " +
-			"one, or restore a backup (docs/fleet.md)")
+			"one, or restore a backup (docs/datastore.md)")
 	case voters == 1:
 		return errors.New("this host is the only member, and nothing is lost: systemctl start pullet-etcd")
 	case there > voters/2:

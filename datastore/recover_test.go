@@ -228,7 +228,7 @@ func TestRecoverRefuses(t *testing.T) {
 			"this host is no member of the datastore any more: the others removed it"},
 		{"a learner", []Survivor{with(here, func(s *Survivor) { s.Learner = true }), away}, false,
 			"this host was to become a member, and counts for none yet: recover the datastore on another one, or restore a " +
-				"backup (docs/fleet.md)"},
+				"backup (docs/datastore.md)"},
 		{"another one goes on", []Survivor{here, away, with(answers, func(s *Survivor) { s.Elsewhere = true })}, false,
 			"db3 goes on already, as another datastore: pullet datastore status; start pullet-etcd on this host, too: it puts " +
 				"its record aside when it was recovered there"},

@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pullet/pullet/durable"
-	"github.com/pullet/pullet/ownfile"
 	"github.com/pullet/pullet/trust"
 )
 
@@ -48,10 +47,7 @@ func (r Restoring) Restore(now time.Time) (done Restored, err error) {
 	if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {
 		return done, errors.Join(err, fmt.Errorf("there is a record in %s: stop pullet-etcd and move it away first", to))
 	}
-	if err := os.MkdirAll(r.Dir, 0o700); err != nil {
-		return done, err
-	}
-	if err := ownfile.Check(r.Dir); err != nil {
+	if err := r.makeDir(); err != nil {
 		return done, err
 	}
 	defer func() {

@@ -41,7 +41,7 @@ func (k *keeper) shut(ctx context.Context, name, by string) (out ShutOut, err er
 	note := notes{k.Config}
 	err = note.add(name)
 	if err == nil {
-		err = note.mark(c)
+		_, err = note.mark(c)
 	}
 	if err == nil {
 		err = k.lockOut(ctx, decide(c, nil, now), c, now)

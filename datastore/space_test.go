@@ -174,7 +174,9 @@ func TestShutOutWhileFull(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	clear(c.Revoking)
-	if f.must(notes{k.Config}.mark(c)); len(c.Revoking) != 0 {
+	_, err = notes{k.Config}.mark(c)
+	f.must(err)
+	if len(c.Revoking) != 0 {
 		t.Error("still noted: ", c.Revoking)
 	}
 	f.wantFull("and later", admin, false)

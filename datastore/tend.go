@@ -140,15 +140,13 @@ func (t *tending) say(
 	}
 	slices.Sort(away)
 	if t.lease != 0 {
-		_, err := store.Client.KeepAliveOnce(ctx, t.lease)
-		if err == nil && slices.Equal(away, t.said) {
-			return nil
-		}
-		if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			return err
-		}
-		if err != nil {
+		switch _, err := store.Client.KeepAliveOnce(ctx, t.lease); {
+		case errors.Is(err, rpctypes.ErrLeaseNotFound):
 			t.lease = 0
+		case err != nil:
+			return err
+		case slices.Equal(away, t.said):
+			return nil
 		}
 	}
 	if t.lease == 0 {

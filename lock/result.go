@@ -152,24 +152,31 @@ func (q *resultQuery) look(ctx context.Context) (map[string]state.StepResult, *W
 
 // closed is the wait for a result that the node cannot open; nil: it can open all.
 func (q *resultQuery) closed(ctx context.Context, found map[string]state.StepResult) (*Wait, error) {
+	if q.opens == nil {
+		return nil, nil
+	}
 	for _, node := range slices.Sorted(maps.Keys(found)) {
-		if r := found[node]; q.opens != nil && r.Result == "ok" {
-			opens, err := q.opens(ctx, r)
-			if err != nil {
-				return nil, err
-			}
-			if !opens {
-				return &Wait{
-					Kind:   state.WaitSealed,
-					Gate:   "result of " + q.step.ID,
-					Reason: "what " + node + " returned is not encrypted for this host yet",
-					Remedy: state.Itself("a host that can read it encrypts it for this one at its next pull; if none can: " +
-						"pullet rollout settle " + q.step.ID + " --again --force"),
-				}, nil
-			}
+		if found[node].Result != "ok" {
+			continue
+		}
+		if opens, err := q.opens(ctx, found[node]); err != nil {
+			return nil, err
+		} else if !opens {
+			return q.sealed(node), nil
 		}
 	}
 	return nil, nil
+}
+
+// sealed is the wait for what a node returned, until a host that can read it encrypts it for this one.
+func (q *resultQuery) sealed(node string) *Wait {
+	return &Wait{
+		Kind:   state.WaitSealed,
+		Gate:   "result of " + q.step.ID,
+		Reason: "what " + node + " returned is not encrypted for this host yet",
+		Remedy: state.Itself("a host that can read it encrypts it for this one at its next pull; if none can: " +
+			"pullet rollout settle " + q.step.ID + " --again --force"),
+	}
 }
 
 // tookBy returns by node the steps of an election that it started, in their order.

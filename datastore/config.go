@@ -152,6 +152,7 @@ const (
 	memberDir     = "member"        // etcd's own
 	clusterFile   = "cluster"       // the members when this one began to listen to others
 	joiningFile   = "joining"       // this host becomes a member, and has no record yet
+	lifeFile      = "life.json"     // the members when this one looked last
 	recoveryFile  = "recovery.json" // this host went on alone, and its record does not say so yet
 	socketName    = "door.sock"     // the door for root of this host
 )

@@ -7,7 +7,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"reflect"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,13 +18,32 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/pullet/pullet/durable"
 	"github.com/pullet/pullet/state"
 )
 
-// life is a cluster of etcd with the members that one of them knows.
+// life is a cluster of etcd as the member of this host knew it last. It is kept beside the record, which may be damaged.
 type life struct {
-	cluster uint64
-	members []*pb.Member
+	Cluster uint64        `json:"cluster"`
+	Self    uint64        `json:"self"`   // the member of this host
+	Others  []otherMember `json:"others"` // that serve clients
+}
+
+// otherMember is another member.
+type otherMember struct {
+	ID       uint64 `json:"id"`
+	Endpoint string `json:"endpoint"`
+}
+
+// lifeOf is the life that a list of members is of.
+func lifeOf(listed *clientv3.MemberListResponse) life {
+	out := life{Cluster: listed.Header.ClusterId, Self: listed.Header.MemberId, Others: []otherMember{}}
+	for _, m := range listed.Members {
+		if m.ID != out.Self && len(m.ClientURLs) > 0 {
+			out.Others = append(out.Others, otherMember{m.ID, m.ClientURLs[0]})
+		}
+	}
+	return out
 }
 
 // lives knows of the life of this host's datastore, and of the others that it may have had since.
@@ -30,24 +52,51 @@ type lives struct {
 	now atomic.Pointer[life] // nil: none began here
 }
 
-// endedError says that another host went on alone with the record of this one's cluster.
-type endedError struct{ state.Recovery }
-
-func (e *endedError) Error() string {
-	return fmt.Sprintf("the datastore was recovered on %s at %s, without this host", e.Node, e.At.Format(time.RFC3339))
+// note keeps the life for the next start, where it is another one than was kept.
+func (l *lives) note(now life) error {
+	if before := l.now.Load(); before != nil && reflect.DeepEqual(*before, now) {
+		return nil
+	}
+	if err := durable.WriteJSON(l.file(lifeFile), now); err != nil {
+		return err
+	}
+	l.now.Store(&now)
+	return nil
 }
 
-// untilEnded ends what it returns with an *endedError as its cause when another member went on alone. It asks before
-// this member starts, and as long as it runs: two that come back together would be enough to serve a record that the
-// fleet left behind.
-func (l *lives) untilEnded(ctx context.Context) (context.Context, context.CancelFunc, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	end := func() { cancel(nil) }
+// remember reads which members there were when this one ran last. One that begins has no file.
+func (l *lives) remember() error {
+	var was life
+	err := durable.ReadJSON(l.file(lifeFile), &was)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		l.now.Store(&was)
+	}
+	return err
+}
+
+// endedError says why this host is to serve its record no more.
+type endedError struct{ why string }
+
+func (e *endedError) Error() string { return e.why }
+
+// putsAside reports an error with which what this host kept is put aside.
+func putsAside(err error) bool {
+	_, ended := errors.AsType[*endedError](err)
+	return ended || errors.Is(err, errRemoved)
+}
+
+// watch ends with an *endedError when another member went on alone with the record of this one's cluster, and with
+// errRemoved when the others removed this one. It asks before this member starts, and as long as ctx lives: two that
+// come back together would be enough to serve a record that the fleet left behind.
+func (l *lives) watch(ctx context.Context, end context.CancelCauseFunc) error {
 	if err := l.remember(); err != nil {
-		return ctx, end, err
+		return err
 	}
 	if err := l.ended(ctx); err != nil {
-		return ctx, end, err
+		return err
 	}
 	go func() {
 		every := time.NewTicker(cmp.Or(l.every, tendEvery))
@@ -59,38 +108,22 @@ func (l *lives) untilEnded(ctx context.Context) (context.Context, context.Cancel
 				return
 			}
 			err := l.ended(ctx)
-			if _, ended := errors.AsType[*endedError](err); ended {
-				cancel(err)
+			if putsAside(err) {
+				end(err)
+				return
 			} else if err != nil {
 				l.Log.WithError(err).Warn("whether another member went on alone: asked again in a moment")
 			}
 		}
 	}()
-	return ctx, end, nil
-}
-
-// remember reads which members there were when this one ran last. One that begins has no files.
-func (l *lives) remember() error {
-	at := memberFiles(l.file(memberDir))
-	if _, err := os.Stat(at.log()); err != nil {
-		return nil // found said before whether it has to be there, and etcd says what is wrong with it
-	}
-	have, err := at.kept()
-	if err != nil {
-		return fmt.Errorf("the log of the fleet's record: %w", err)
-	}
-	members, err := at.members()
-	if err != nil {
-		return fmt.Errorf("the fleet's record: %w", err)
-	}
-	l.now.Store(&life{have.cluster, members})
 	return nil
 }
 
-// ended asks the other members once whether one of them went on alone. No answer is none.
+// ended asks the other members once whether one of them went on alone, or whether they removed this one: etcd says that
+// too, where it starts. No answer is none.
 func (l *lives) ended(ctx context.Context) error {
 	now := l.now.Load()
-	if now == nil || len(now.members) < 2 {
+	if now == nil || len(now.Others) == 0 {
 		return nil
 	}
 	client, err := l.asKeeper()
@@ -98,16 +131,39 @@ func (l *lives) ended(ctx context.Context) error {
 		return err
 	}
 	defer client.Close()
-	answers := statuses(ctx, client, now.members)
-	for _, m := range now.members {
-		if a := answers[m.ID]; a == nil || a.Header.ClusterId == now.cluster {
-			continue
-		}
-		if r, ended := l.endOf(ctx, now.cluster, m.ClientURLs[0]); ended {
-			return &endedError{r}
+	var others []*pb.Member
+	for _, p := range now.Others {
+		others = append(others, &pb.Member{ID: p.ID, ClientURLs: []string{p.Endpoint}})
+	}
+	answers := statuses(ctx, client, others)
+	for _, p := range now.Others {
+		switch a := answers[p.ID]; {
+		case a == nil:
+		case a.Header.ClusterId == now.Cluster:
+			if l.removed(ctx, now.Self, p.Endpoint) {
+				return errRemoved
+			}
+		default:
+			if r, ended := l.endOf(ctx, now.Cluster, p.Endpoint); ended {
+				return &endedError{fmt.Sprintf("the datastore was recovered on %s at %s, without this host",
+					r.Node, r.At.Format(time.RFC3339))}
+			}
 		}
 	}
 	return nil
+}
+
+// removed asks a member of the same cluster whether this one is none any more. Its answer is that of a quorum.
+func (l *lives) removed(ctx context.Context, self uint64, endpoint string) bool {
+	client, err := l.asKeeper(endpoint)
+	if err != nil {
+		return false
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	listed, err := client.MemberList(ctx)
+	return err == nil && !slices.ContainsFunc(listed.Members, func(m *pb.Member) bool { return m.ID == self })
 }
 
 // endOf asks a member of another cluster whether it goes on from one. Who answers has a certificate that the fleet's

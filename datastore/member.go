@@ -49,7 +49,7 @@ func startMember(ctx context.Context, c Config, name string, options []grpc.Serv
 	// What it warns of is what the keeper looks up, such as whether a user is there.
 	level := zap.NewAtomicLevelAt(zapcore.DPanicLevel) // why it does not start is returned
 	config.ZapLoggerBuilder = loggedFrom(level)
-	if err := c.diskRoom(); err != nil {
+	if err := errors.Join(c.diskRoom(), c.bornAnew()); err != nil {
 		return nil, err
 	}
 	server, err := embed.StartEtcd(config)
@@ -82,6 +82,19 @@ func startMember(ctx context.Context, c Config, name string, options []grpc.Serv
 	server.Server.HardStop() // Close alone would wait until it is ready
 	server.Close()
 	return nil, err
+}
+
+// bornAnew removes what the very first start left, if that was killed: a log without an entry, with which etcd would wait
+// for a leader for good. Nothing was ever written to it. A member among others gets the entries from these.
+func (c Config) bornAnew() error {
+	at := memberFiles(c.file(memberDir))
+	if c.among() || !c.recorded() {
+		return nil
+	}
+	if k, err := at.kept(); err != nil || k.index > 0 { // of a log that cannot be read etcd says what is wrong
+		return nil
+	}
+	return os.RemoveAll(string(at))
 }
 
 // loggedFrom has etcd log to stderr from a level on.

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/state"
@@ -283,13 +282,12 @@ func TestRecoverLiar(t *testing.T) {
 	t.Parallel()
 	f, liar := created(t), created(t)
 	k := &lives{Options: f.Options}
-	other := &pb.Member{ID: 1, Name: "db2", ClientURLs: []string{liar.Endpoint()}}
-	k.now.Store(&life{7, []*pb.Member{{ID: 2}, other}})
+	k.now.Store(&life{7, 2, []otherMember{{1, liar.Endpoint()}}})
 	recovery := state.Recovery{Cluster: 7, Node: "db2", At: time.Now().UTC()}
 	f.must(liar.keeperStore().Datastores.Recovered(t.Context(), recovery))
 	f.must(k.ended(t.Context()))
 	own := f.keeperStore()
-	other.ClientURLs = []string{f.Endpoint()}
+	k.now.Store(&life{7, 2, []otherMember{{1, f.Endpoint()}}})
 	f.must(k.ended(t.Context())) // another cluster, which did not go on from this one
 	f.must(own.Datastores.Recovered(t.Context(), recovery))
 	wantError(t, "another member went on", k.ended(t.Context()), "the datastore was recovered on db2 at ")

@@ -81,8 +81,10 @@ func (r Restoring) record(now time.Time) error {
 // the sum at its end; the file of a member has none.
 func (c Config) remake(node, record, token string, ofMember bool) error {
 	// The record of one member: those who were members with it are not, and listen no more.
-	if err := os.Remove(c.file(clusterFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	for _, name := range []string{clusterFile, lifeFile} {
+		if err := os.Remove(c.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	member, err := c.member(node)
 	if err != nil {

@@ -45,6 +45,7 @@ type keeper struct {
 	seen   map[string]time.Time // users whom nobody invited, since when
 	wake   chan struct{}        // the members changed: hosts are to know
 	lives  *lives
+	unlike []string // the members whose record differs from this one's
 }
 
 const (
@@ -52,16 +53,16 @@ const (
 	restTime  = 200 * time.Millisecond // between two looks: what a host asks again and again is answered together
 )
 
-// Run serves the datastore until ctx ends, or etcd does. When other members removed this one, or one of them went on
-// alone, what it kept is put aside, and it ends without an error.
+// Run serves the datastore until ctx ends, or etcd does. When other members removed this one, one of them went on alone,
+// or most of them have another record, what it kept is put aside, and it ends without an error.
 func Run(ctx context.Context, o Options) error {
 	err := errRemoved
 	if !(leaving{o.Config}).begun() {
 		err = run(ctx, o)
 	}
 	why := "another one took its place"
-	if ended, alone := errors.AsType[*endedError](err); alone {
-		why = ended.Error()
+	if ended, isEnded := errors.AsType[*endedError](err); isEnded {
+		why = ended.why
 	} else if !errors.Is(err, errRemoved) {
 		return err
 	}
@@ -80,14 +81,14 @@ func run(ctx context.Context, o Options) (err error) {
 	if err := errors.Join(o.found(), k.keys.complete(time.Now())); err != nil {
 		return err
 	}
-	ctx, end, err := k.lives.untilEnded(ctx)
-	defer end()
-	if err != nil {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if err := k.lives.watch(ctx, end); err != nil {
 		return err
 	}
 	defer func() {
-		if ended, alone := errors.AsType[*endedError](context.Cause(ctx)); alone {
-			err = ended
+		if cause := context.Cause(ctx); putsAside(cause) {
+			err = cause
 		}
 	}()
 	if err := k.open(ctx); err != nil {
@@ -117,6 +118,7 @@ func run(ctx context.Context, o Options) (err error) {
 	defer tended.Wait()
 	defer cancel()
 	tended.Go(func() { k.tend(ctx) })
+	tended.Go(func() { k.compare(ctx, end) })
 	return k.loop(ctx)
 }
 

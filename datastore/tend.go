@@ -25,7 +25,7 @@ const (
 type tending struct {
 	*keeper
 	lease  clientv3.LeaseID
-	said   []string             // who this member does not reach, as it is on record
+	said   state.Reach          // as it is on record
 	away   map[string]time.Time // since when nobody reaches a member, as far as this one knows
 	looked time.Time            // at all members, last
 	handed map[uint64]string    // by member: the cluster that its host was told of
@@ -71,9 +71,9 @@ func (t *tending) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.lives.now.Store(&life{listed.Header.ClusterId, listed.Members})
+	noted := t.lives.note(lifeOf(listed))
 	all := statuses(ctx, store.Client, listed.Members)
-	if err := t.say(ctx, store, listed.Members, all); err != nil {
+	if err := errors.Join(noted, t.say(ctx, store, listed.Members, all)); err != nil {
 		return err
 	}
 	if !member.leads() || time.Since(t.looked) > reachTTL*time.Second {
@@ -132,20 +132,22 @@ func (t *tending) say(
 	if len(members) == 1 {
 		return nil
 	}
-	away := []string{}
+	t.mu.Lock()
+	says := state.Reach{Away: []string{}, Unlike: t.unlike}
+	t.mu.Unlock()
 	for _, m := range members {
 		if all[m.ID] == nil && m.Name != "" {
-			away = append(away, m.Name)
+			says.Away = append(says.Away, m.Name)
 		}
 	}
-	slices.Sort(away)
+	slices.Sort(says.Away)
 	if t.lease != 0 {
 		switch _, err := store.Client.KeepAliveOnce(ctx, t.lease); {
 		case errors.Is(err, rpctypes.ErrLeaseNotFound):
 			t.lease = 0
 		case err != nil:
 			return err
-		case slices.Equal(away, t.said):
+		case slices.Equal(says.Away, t.said.Away) && slices.Equal(says.Unlike, t.said.Unlike):
 			return nil
 		}
 	}
@@ -156,8 +158,8 @@ func (t *tending) say(
 		}
 		t.lease = granted.ID
 	}
-	t.said = away
-	return store.Datastores.Say(ctx, t.Node, state.Reach{Away: away}, t.lease)
+	t.said = says
+	return store.Datastores.Say(ctx, t.Node, says, t.lease)
 }
 
 // caughtUp is how many entries a learner may lack.

@@ -39,7 +39,8 @@ type Handed struct {
 
 // Reach is what a member says of the others. It ends with the member's lease.
 type Reach struct {
-	Away []string `json:"away"` // the nodes of members that it does not reach
+	Away   []string `json:"away"`             // the nodes of members that it does not reach
+	Unlike []string `json:"unlike,omitempty"` // the nodes of members whose record differs from its own
 }
 
 // MemberSteps are the last steps of those who change the members, the newest last.
@@ -107,6 +108,7 @@ func (h *Handed) check(Key) error {
 func (r *Reach) check(Key) error {
 	var c checks
 	c.nodes(r.Away)
+	c.nodes(r.Unlike)
 	return c.err
 }
 

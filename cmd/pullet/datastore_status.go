@@ -36,6 +36,7 @@ func datastoreStatusCommand(a *app) *cobra.Command {
 type datastoreStatus struct {
 	Members []datastore.Member `json:"members"`
 	Bears   string             `json:"bears"`
+	Unlike  string             `json:"unlike,omitempty"` // which members' records differ, where nobody knows who is wrong
 	Wanted  *wantedMembers     `json:"wanted,omitempty"` // nothing: the repository says nothing
 	Waits   string             `json:"waits,omitempty"`  // for what the next change waits
 	Steps   []state.MemberStep `json:"steps,omitempty"`  // the last ones, the newest last
@@ -67,7 +68,9 @@ func (a datastoreCmd) status(ctx context.Context, store *state.Store) error {
 	if err != nil {
 		return err
 	}
-	out := datastoreStatus{members, datastore.Bears(members), wantedOf(d.Wanted), d.Steps.Waits, d.Steps.Steps}
+	out := datastoreStatus{
+		members, datastore.Bears(members), datastore.Unlike(d), wantedOf(d.Wanted), d.Steps.Waits, d.Steps.Steps,
+	}
 	if done, err := a.structured(out); done || err != nil {
 		return err
 	}
@@ -106,6 +109,9 @@ func (a datastoreCmd) statusWithout(ctx context.Context, err error) error {
 
 func (a datastoreCmd) printMembers(out datastoreStatus) error {
 	fmt.Fprintln(a.out, out.Bears)
+	if out.Unlike != "" {
+		fmt.Fprintln(a.out, out.Unlike)
+	}
 	t := columns(a.out)
 	fmt.Fprintln(t, "NODE\tROLE\tSTATE\tSIZE\tLACKS\tENDPOINT")
 	for _, m := range out.Members {

@@ -23,6 +23,13 @@ func members(ctx context.Context, store *state.Store) (found []finding) {
 			found = append(found, finding{"datastore", bad, m.Node + ": " + how, "docs/datastore.md"})
 		}
 	}
+	d, err := store.Datastores.All(ctx)
+	if err != nil {
+		return append(found, finding{"datastore", bad, store.Explain(err).Error(), ""})
+	}
+	if differ := datastore.Unlike(d); differ != "" {
+		found = append(found, finding{"datastore", bad, differ, "start the members that are away: docs/datastore.md"})
+	}
 	if len(found) == 0 {
 		found = append(found, finding{Check: "datastore", State: fine, What: datastore.Bears(all)})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/datastore"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -31,6 +32,7 @@ type gates struct {
 	req     lock.Request
 	rollout render.Rollout
 	catalog *render.Catalog
+	member  datastore.Config // of the fleet's datastore, on this host
 	vouches *vouches
 	steps   *lock.Steps
 	passed  bool // the node came through here before, or its version is not the fleet's any more: nobody waits for it
@@ -89,6 +91,7 @@ func (p *pull) gatesFor(
 		passed: turn == nil &&
 			(req.Stale || p.local.Through == v.Rollout()), candidates: map[string]*lock.Candidate{},
 		records: map[string]lock.Record{},
+		member:  p.config.Datastore,
 		vouches: newVouches(&p.config, p.compiler.keys, program),
 		turning: newDoor(), electing: newDoor(),
 	}

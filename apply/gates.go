@@ -32,6 +32,9 @@ type Gates interface {
 	// Serialize waits until the node is one of those that may take the step now. Its end says how that went: Failed and
 	// why, or Pending when it was not started after all.
 	Serialize(ctx context.Context, s GatedStep) (end EndSerial, err error)
+	// Quorum waits until this host may take its member of the fleet's datastore away for a moment, where the step may do
+	// that. Its end gives that back, unless the host boots.
+	Quorum(ctx context.Context, s GatedStep) (end func(), err error)
 	// Arrive records how the step ended here: done, skipped, failed, and then whose fault it is. Await waits until
 	// everybody arrived.
 	Arrive(ctx context.Context, s GatedStep, how string, fault Fault) (open bool, err error)
@@ -48,9 +51,14 @@ type GatedStep struct {
 	Job *render.Job
 	// Repeatable: when it was started and its end is not known, it may run again.
 	Repeatable bool
+	Boots      bool       // the host
+	Manages    []Resource // that it brings to the host
 }
 
-func (s *boundStep) gated() GatedStep { return GatedStep{s.Step, s.job, s.repeatable()} }
+func (s *boundStep) gated() GatedStep {
+	_, boots := s.act.(Rebooter)
+	return GatedStep{s.Step, s.job, s.repeatable(), boots, s.manages()}
+}
 
 // gating is a step among those of other nodes: whether this node takes it, and what it holds and gives them.
 type gating struct {
@@ -62,6 +70,8 @@ type gating struct {
 	refused   error        // what it reads failed for all
 	wanted    []*boundStep // whose results of other nodes it turned out to read
 	endSerial EndSerial    // gives its place at a serialized step back
+	boots     bool         // the run ends for a boot of the host
+	endQuorum func()       // lets another host take its member of the datastore away
 }
 
 // elsewhere asks whether another node takes the step for this one, and leaves the outcome then.
@@ -284,8 +294,33 @@ func (g *gating) serialized(ctx context.Context) {
 	}
 }
 
-// notSerialized gives the place at a serialized step back that does not start after all.
-func (g *gating) notSerialized(ctx context.Context) {
+// keepsQuorum waits until this host's member of the fleet's datastore may be away.
+func (g *gating) keepsQuorum(ctx context.Context) bool {
+	var err error
+	switch {
+	case g.s.x.options.Gates != nil:
+		g.endQuorum, err = g.s.x.options.Gates.Quorum(ctx, g.s.step.gated())
+	case g.s.step.Options.KeepQuorum:
+		err = &PendingError{Reason: "waiting for the members of the datastore: " + noStore}
+	}
+	if err != nil {
+		g.s.waitOrFail(err)
+	}
+	return err == nil
+}
+
+// quorumKept lets other hosts take their members of the datastore away, unless this one is about to boot: they see when
+// it is away, and when it is back.
+func (g *gating) quorumKept() {
+	if g.endQuorum != nil && !g.boots {
+		g.endQuorum()
+	}
+}
+
+// notStarted gives back what a step got at gates that does not start after all.
+func (g *gating) notStarted(ctx context.Context) {
+	g.quorumKept()
+	g.endQuorum = nil
 	if g.endSerial == nil {
 		return
 	}

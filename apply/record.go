@@ -203,13 +203,13 @@ func (s *running) begin(ctx context.Context) bool {
 	if s.step.job.Validation {
 		return true
 	}
-	if !s.gates.hold(ctx) || !s.gates.serialize(ctx) || !s.gates.claimed(ctx) {
-		s.gates.notSerialized(ctx)
+	if !s.gates.hold(ctx) || !s.gates.serialize(ctx) || !s.gates.keepsQuorum(ctx) || !s.gates.claimed(ctx) {
+		s.gates.notStarted(ctx)
 		return false
 	}
 	err := s.entry.start(ctx)
 	if err != nil {
-		s.gates.notSerialized(ctx)
+		s.gates.notStarted(ctx)
 		s.failRun(err)
 		return false
 	}

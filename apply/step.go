@@ -127,6 +127,7 @@ func (s *running) apply(ctx context.Context, change Change, act func(context.Con
 		return
 	}
 	defer s.gates.serialized(s.run)
+	defer s.gates.quorumKept()
 	s.ran = true
 	s.entry.tellBegin(change)
 	ctx, finished := s.finishing(ctx)
@@ -254,6 +255,7 @@ func (s *running) turn() bool {
 // boots ends the run for a boot, and notes in the report whose boot that is: the journal has the step's start, and the
 // next pull after the boot goes on behind it.
 func (s *running) boots(why error, whose *bool) {
+	s.gates.boots = true
 	s.x.mu.Lock()
 	*whose = !s.x.over
 	s.x.mu.Unlock()

@@ -39,6 +39,7 @@ func (k doors) open(ctx context.Context) (closed func(), err error) {
 	all.Handle("/", handler)
 	all.HandleFunc("POST "+rotatePath, rotateHandler(k.keeper))
 	all.HandleFunc("POST "+wantedPath, wantedHandler(k.keeper))
+	all.HandleFunc("POST "+turnPath, turnHandler(k.keeper))
 	all.HandleFunc("POST "+shutPath, shutHandler(k.keeper))
 	doors := []*http.Server{k.serve(ctx, inside, all)}
 	if k.Door != "" {

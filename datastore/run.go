@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/authority"
 	"github.com/pullet/pullet/state"
@@ -45,7 +46,8 @@ type keeper struct {
 	seen   map[string]time.Time // users whom nobody invited, since when
 	wake   chan struct{}        // the members changed: hosts are to know
 	lives  *lives
-	unlike []string // the members whose record differs from this one's
+	unlike []string         // the members whose record differs from this one's
+	turn   clientv3.LeaseID // of the turn to be away for a moment, as far as this process knows
 }
 
 const (

@@ -130,6 +130,9 @@ type RunOptions struct {
 	Serialize *Serialize `yaml:"serialize"`
 	// Target lets a few hosts take the step for all; the others skip it and can read its result.
 	Target *StepTarget `yaml:"target"`
+	// KeepQuorum holds the step on a host that carries the fleet's datastore until each other member of that answers, and
+	// one such host at a time takes it; default true for steps that boot the host or manage pullet-etcd.service.
+	KeepQuorum bool `yaml:"keepQuorum"`
 	// OnLost is what becomes of a host that stops to answer while others wait for it here; default that of the rollout.
 	OnLost string `yaml:"onLost" words:"hold release fail"`
 	// FailAfterAllTargetsRan lets a failure stop nobody before all hosts have run the step; it may stand under

@@ -156,8 +156,22 @@ func (s *Datastores) Record(ctx context.Context, steps MemberSteps, revision int
 func (s *Datastores) Turn(ctx context.Context, node string, lease clientv3.LeaseID) (bool, error) {
 	key := s.key("turn")
 	done, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
-		Then(Put(key, Title(node), clientv3.WithLease(lease))).Commit()
+		Then(clientv3.OpPut(key, node, clientv3.WithLease(lease))).Commit()
 	return err == nil && done.Succeeded, err
+}
+
+// TurnOf is the member that has the turn; "": none.
+func (s *Datastores) TurnOf(ctx context.Context) (string, error) {
+	node, _, err := get[Word](ctx, s.store, s.key("turn"))
+	return string(node), unlessBad(err)
+}
+
+// GiveTurn takes the turn back from a member that has it.
+func (s *Datastores) GiveTurn(ctx context.Context, node string) error {
+	key := s.key("turn")
+	_, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.Value(key), "=", node)).
+		Then(clientv3.OpDelete(key)).Commit()
+	return err
 }
 
 // Move has the datastore leave a node, or with stay lets it stay.

@@ -107,7 +107,7 @@ var kinds = []kind{
 	{"datastore/handed/NODE", keeper, examines[Handed], "it does not become a member", ""},
 	{"datastore/reach/NODE", keeper, examines[Reach], "", ""},
 	{"datastore/moving/NODE", operators, nil, "", ""},
-	{"datastore/turn", keeper, nil, "", ""},
+	{"datastore/turn", keeper, examines[Word], "", ""},
 	{"datastore/steps", keeper, examines[MemberSteps], "", ""},
 	{"datastore/recovered", keeper, examines[Recoveries], "", ""},
 	{"blob/DIGEST/CHUNK", nodes, nil, "", ""}, // its content is held against the digest

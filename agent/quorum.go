@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/datastore"
+	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/state"
+)
+
+// datastoreUnit is the unit that serves the member of this host, as steps manage it.
+const datastoreUnit = "unit pullet-etcd.service"
+
+const (
+	turnAskEvery  = 2 * time.Second  // for the turn to take the member of this host away
+	turnKeepEvery = 20 * time.Second // that the turn is asked for again while the step runs
+)
+
+// Quorum waits until this host may take its member of the fleet's datastore away, where the step may do that: a member
+// is not taken away while another one is.
+func (g *gates) Quorum(ctx context.Context, s apply.GatedStep) (func(), error) {
+	if !takesMemberAway(s) || !g.member.Carries() {
+		return func() {}, nil
+	}
+	g.says.rests(s.Step.ID())
+	if err := g.waits.within(ctx, g.awaitTurn); err != nil {
+		return nil, g.pending(err)
+	}
+	g.goesOn(ctx)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	go g.keepTurn(ctx)
+	return func() {
+		cancel()
+		ctx, cancel := afterwards(ctx)
+		defer cancel()
+		if err := datastore.GiveTurn(ctx, g.member); err != nil {
+			g.log.WithError(err).Info("the turn to take the member of the datastore away ends within a minute")
+		}
+	}, nil
+}
+
+// takesMemberAway reports a step that may end the member of this host for a moment.
+func takesMemberAway(s apply.GatedStep) bool {
+	manages := func(r apply.Resource) bool { return r.ID == datastoreUnit }
+	return s.Options.KeepQuorum || s.Boots || slices.ContainsFunc(s.Manages, manages)
+}
+
+// awaitTurn asks the keeper of this host until it has the turn.
+func (g *gates) awaitTurn(ctx context.Context) error {
+	since := time.Now()
+	for {
+		turn, err := datastore.TakeTurn(ctx, g.member)
+		if err == nil && turn.Waits == "" {
+			return nil
+		}
+		wait := turnWait(turn, err, since)
+		g.tell(wait)
+		select {
+		case <-time.After(turnAskEvery):
+		case <-ctx.Done():
+			return wait
+		}
+	}
+}
+
+// turnWait says for whom the host waits.
+func turnWait(t datastore.Turn, err error, since time.Time) *lock.Wait {
+	w := &lock.Wait{
+		Kind: state.WaitMembers, Gate: "the members of the datastore", Reason: t.Waits, Remedy: state.NoAction(),
+		Since: since,
+	}
+	switch {
+	case err != nil:
+		w.Reason, w.Remedy = err.Error(), state.Act("look at pullet-etcd on this host: pullet datastore status")
+	case t.Node != "":
+		w.Remedy = state.Act("look at pullet-etcd on " + t.Node + ": pullet datastore status")
+	}
+	return w
+}
+
+// keepTurn keeps the turn as long as the step runs. A member that is away just then does not answer.
+func (g *gates) keepTurn(ctx context.Context) {
+	for tick := time.Tick(turnKeepEvery); ; {
+		select {
+		case <-tick:
+		case <-ctx.Done():
+			return
+		}
+		if err := datastore.KeepTurn(ctx, g.member); err != nil && ctx.Err() == nil {
+			g.log.WithError(err).Info("the turn to take the member of the datastore away could not be kept")
+		}
+	}
+}

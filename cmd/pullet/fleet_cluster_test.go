@@ -129,6 +129,8 @@ func (c *cluster) whole(ctx context.Context, client *clientv3.Client) error {
 
 // same is an error where members do not have the same record.
 func (c *cluster) same(ctx context.Context, client *clientv3.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	now, err := client.Get(ctx, "/")
 	if err != nil {
 		return err

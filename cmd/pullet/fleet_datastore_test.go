@@ -45,23 +45,26 @@ func TestFleetOnItsOwnDatastoreUnderFaults(t *testing.T) {
 	}
 	t.Parallel()
 	roles := map[string]string{"can1": "can", "db1": "db", "db2": "db", "db3": "db", "web1": "web", "web2": "web"}
-	f := newFleet(t, roles, []string{"db1", "db2", "db3", "web1"})
+	carriers := []string{"db1", "db2", "db3", "web1"}
+	f := newFleet(t, roles, carriers)
 	t.Logf("PULLET_TEST_SEED=%d: %d nodes, %d of them carry the datastore, onLost: %s", f.seed, len(roles), datastoreMembers, f.onLost)
 	f.release("", "")
 	d := &datastoreHosts{f, network{map[string]string{}, map[string]string{}, map[string]*link{}}, map[string]datastore.Addresses{}}
-	d.create("db1", roles, []string{"db1", "db2", "db3", "web1"})
-	f.awaits("all members carry the datastore", 2*time.Minute, func() error {
-		return f.cluster.whole(t.Context(), f.client)
+	d.create("db1", roles, carriers)
+	f.awaits("all members carry the datastore", 3*time.Minute, func(ctx context.Context) error {
+		return f.cluster.whole(ctx, f.client)
 	})
 	f.faults(time.Minute, d.diskLoss, d.calm)
 	f.judged()
 }
 
 // awaits waits until something is so.
-func (f *fleet) awaits(what string, atMost time.Duration, wrong func() error) {
+func (f *fleet) awaits(what string, atMost time.Duration, wrong func(context.Context) error) {
 	f.t.Helper()
 	for end := time.Now().Add(atMost); ; time.Sleep(200 * time.Millisecond) {
-		err := wrong()
+		ctx, cancel := context.WithTimeout(f.t.Context(), 5*time.Second)
+		err := wrong(ctx)
+		cancel()
 		if err == nil {
 			return
 		}
@@ -90,7 +93,7 @@ func (d *datastoreHosts) create(first string, roles map[string]string, carriers 
 	d.must(one.env, "fleet", "create", "--client", at.Client, "--door", at.Door, "--peer", at.Peer, "--dir", d.keepsIn(first), "--config", one.config(d.fleet))
 	d.tend()
 	member := d.cluster.members[slices.IndexFunc(d.cluster.members, func(m *process) bool { return m.name == first })]
-	d.awaits("the datastore serves", time.Minute, func() error {
+	d.awaits("the datastore serves", time.Minute, func(context.Context) error {
 		if text := member.said(); !strings.Contains(text, "the datastore serves") {
 			return fmt.Errorf("pullet etcd says: %s", text)
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"testing"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -163,4 +164,26 @@ func (j *judge) versionOf(rollout string) release {
 	}
 	j.breach("version %s was never committed", id)
 	return release{}
+}
+
+// TestLostWriteIsSeen: a write that etcd said that it did, and that its history does not have, is a breach.
+func TestLostWriteIsSeen(t *testing.T) {
+	t.Parallel()
+	write := func(rev int64, value string) []*clientv3.Event {
+		return []*clientv3.Event{{Type: clientv3.EventTypePut, Kv: &mvccpb.KeyValue{Key: []byte(written), Value: []byte(value), ModRevision: rev}}}
+	}
+	for _, c := range []struct {
+		history [][]*clientv3.Event
+		want    string
+	}{
+		{[][]*clientv3.Event{write(2, "0"), write(3, "1")}, ""},
+		{[][]*clientv3.Event{write(2, "0")}, "revision 2: etcd said that it wrote 1 at revision 3, and its history does not have it"},
+		{[][]*clientv3.Event{write(2, "0"), write(3, "2")}, "revision 3: etcd said that it wrote 1 at revision 3, and its history does not have it"},
+	} {
+		j := newJudge(&fleet{acked: map[int64]string{2: "0", 3: "1"}})
+		j.replay(c.history)
+		if got := strings.Join(j.breaches, "; "); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
 }

@@ -32,7 +32,7 @@ type process struct {
 	done   chan struct{} // closed when it ended
 }
 
-func (p *process) start(t *testing.T) {
+func (p *process) start(t testing.TB) {
 	t.Helper() // and no Fatal: faults start it again beside the test
 	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -88,6 +88,41 @@ func (p *process) kill(whole bool) {
 	p.killed.Store(true)
 	p.stop(whole).signal(syscall.SIGKILL)
 	<-p.done
+}
+
+// noted is a test that notes its errors.
+type noted struct {
+	testing.TB
+	errors []string
+}
+
+func (n *noted) Errorf(format string, args ...any) {
+	n.errors = append(n.errors, fmt.Sprintf(format, args...))
+}
+
+// TestProcessEnds: a process that has to live says so when it ends by itself, with the end of its log; one that is
+// killed does not, nor one that may end.
+func TestProcessEnds(t *testing.T) {
+	t.Parallel()
+	for name, p := range map[string]*process{
+		"by itself": {args: []string{"sh", "-c", "echo because; exit 3"}, mustLive: true},
+		"killed":    {args: []string{"sleep", "60"}, mustLive: true},
+		"may end":   {args: []string{"false"}},
+	} {
+		p.name, p.log = name, filepath.Join(t.TempDir(), "log")
+		test := &noted{TB: t}
+		if p.start(test); name == "killed" {
+			if !p.runs() {
+				t.Error("it does not run")
+			}
+			p.kill(false)
+		}
+		<-p.done
+		got := strings.Join(test.errors, "\n")
+		if want := map[string]string{"by itself": "by itself ended by itself: exit status 3\nbecause\n"}[name]; got != want || p.runs() {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
 }
 
 // stop freezes the process, alone or with all that it started, and returns who that is.

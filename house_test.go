@@ -20,6 +20,7 @@ var mayImport = map[string][]string{
 	"":             {},
 	"authority":    {"safetext"},
 	"gitremote":    {},
+	"freeport":     {},
 	"puller":       {"safetext", "gitremote", "trust"},
 	"trust":        {},
 	"safetext":     {},
@@ -66,7 +67,7 @@ var mayImport = map[string][]string{
 }
 
 // onlyForTests are the packages that tests share. No row of the table may name one.
-var onlyForTests = []string{"apply/action/actiontest"}
+var onlyForTests = []string{"apply/action/actiontest", "freeport"}
 
 // ofTests tells whether a file is a test, or in a package that only tests import.
 func ofTests(path string) bool {

@@ -46,8 +46,9 @@ func (c *carrying) tend(ctx context.Context, runs bool) {
 	if err == nil {
 		err = c.become(ctx, c.presence.Found.Handed, c.presence.Found.Authority)
 	}
-	if err == nil && runs && c.version != nil {
-		err = c.want(ctx)
+	if runs && c.version != nil {
+		// Also where it cannot open what it got: with its disk it lost its key, and offers another one.
+		err = errors.Join(err, c.want(ctx))
 	}
 	if err != nil {
 		c.out.warn(fmt.Errorf("the fleet's datastore: %w", c.explained(err)))

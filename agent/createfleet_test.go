@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/pullet/pullet/authority"
 	"github.com/pullet/pullet/datastore"
+	"github.com/pullet/pullet/freeport"
 )
 
 // founder is a host that makes a fleet.
@@ -135,12 +135,11 @@ func contentOf(t *testing.T, path string) []byte {
 
 func loopback(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	at, err := freeport.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	return at
 }
 
 // TestCreateFleetHandsOver: what a host had on record for itself goes on in the fleet's datastore, also where it was

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pullet/pullet/freeport"
 )
 
 // TestJoinStrangers: whoever answers in the place of the fleet's door hears nothing, not even the path.
@@ -113,13 +115,12 @@ func TestMeetServersAlone(t *testing.T) {
 // TestJoinNobody: what is said when no door is there.
 func TestJoinNobody(t *testing.T) {
 	a := created(t, "prod", time.Now())
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	closed, err := freeport.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = closed.Close()
-	_, err = Join(t.Context(), closed.Addr().String(), a.Fingerprint(), Asked{})
-	wantError(t, "a closed port", err, "nobody answers at "+closed.Addr().String())
+	_, err = Join(t.Context(), closed, a.Fingerprint(), Asked{})
+	wantError(t, "a closed port", err, "nobody answers at "+closed)
 
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

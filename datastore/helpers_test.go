@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/freeport"
 	"github.com/pullet/pullet/state"
 )
 
@@ -201,10 +201,9 @@ func wantError(t *testing.T, what string, err error, words string) {
 // freeAddress is one on this host at which nobody listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	at, err := freeport.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	return at
 }

@@ -105,3 +105,24 @@ func TestDiskFull(t *testing.T) {
 	f.serve()
 	f.wantWhole()
 }
+
+// TestLostKey: a host that lost its disk, and with it the key that it offered, is told anew with the key that it offers
+// then. Nobody removes it for that.
+func TestLostKey(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("two members come, which takes a while")
+	}
+	c := clustered(t, "db2", "db3")
+	c.hosts["db2"].lost.Store(true)
+	c.must(os.Remove(c.hosts["db2"].file(recipientFile)))
+	c.wants("db1", wanted(1, 3, "db1", "db2", "db3"))
+	c.becomes("db1 db2 db3")
+	d, err := c.store("admin").Datastores.All(t.Context())
+	c.must(err)
+	for _, s := range d.Steps.Steps {
+		if s.Kind == "remove" {
+			t.Errorf("%+v", s)
+		}
+	}
+}

@@ -62,6 +62,7 @@ type carrier struct {
 	name    string
 	log     string
 	stopped atomic.Bool // its process stands still
+	lost    atomic.Bool // the key that it offered, with its disk
 	mu      sync.Mutex  // of what follows
 	process *exec.Cmd
 	ended   chan struct{} // its process
@@ -202,7 +203,16 @@ func (c *cluster) pulls(name string) {
 			}
 			store.Client.SetEndpoints(all.endpoints...)
 			if handed, err := store.Datastores.HandedTo(ctx, name); err == nil && handed != nil && h.Awaits(*handed) {
-				if err := h.Accept(*handed, c.bundle); err != nil {
+				err := h.Accept(*handed, c.bundle)
+				if err != nil && h.lost.Load() {
+					if offer, err = h.Offer(h.Addresses); err == nil {
+						err = store.Datastores.Offer(ctx, name, offer)
+					}
+					if err == nil {
+						continue
+					}
+				}
+				if err != nil {
 					c.Errorf("%s: %v", name, err)
 					return
 				}

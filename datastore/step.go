@@ -170,7 +170,8 @@ func (t *tending) handTo(
 	ctx context.Context, store *state.Store, c state.Carrier, node string, id uint64, members []*pb.Member,
 ) error {
 	cluster := clusterOf(members, id, node)
-	if t.handed[id] == cluster {
+	tells := cluster + " " + c.Recipient // a host that lost its disk comes with another key
+	if t.handed[id] == tells {
 		return nil
 	}
 	t.mu.Lock()
@@ -183,7 +184,7 @@ func (t *tending) handTo(
 	if err := store.Datastores.Hand(ctx, node, h); err != nil {
 		return err
 	}
-	t.handed[id] = cluster
+	t.handed[id] = tells
 	return nil
 }
 

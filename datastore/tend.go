@@ -28,7 +28,7 @@ type tending struct {
 	said   state.Reach          // as it is on record
 	away   map[string]time.Time // since when nobody reaches a member, as far as this one knows
 	looked time.Time            // at all members, last
-	handed map[uint64]string    // by member: the cluster that its host was told of
+	handed map[uint64]string    // by member: what its host was told, and for which key
 	noted  string               // the error that was logged last
 }
 

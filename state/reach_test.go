@@ -19,6 +19,8 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+
+	"github.com/pullet/pullet/freeport"
 )
 
 // testAuthority signs certificates for tests, and is one itself.
@@ -61,10 +63,9 @@ func (a *issuer) write(dir, name string, c *x509.Certificate, own *ecdsa.Private
 // serveTLS runs an etcd that shows a certificate and asks for one of an authority; it returns its URL.
 func serveTLS(t *testing.T, ca *issuer, cert, key string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := freeport.Address()
 	must(t, err)
-	at := url.URL{Scheme: "https", Host: l.Addr().String()}
-	must(t, l.Close())
+	at := url.URL{Scheme: "https", Host: free}
 	dir := t.TempDir()
 	c := embed.NewConfig()
 	c.Dir, c.ZapLoggerBuilder = dir, embed.NewZapLoggerBuilder(zap.NewNop())

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -16,10 +16,10 @@ import (
 )
 
 // faults does things to the fleet for a time: in lanes, each a stream of faults from its own part of the seed. All of
-// it is healed in the end.
-func (f *fleet) faults(last time.Duration) {
+// it is healed in the end. What is done once goes on for as long as it takes.
+func (f *fleet) faults(last time.Duration, once ...func(*rand.Rand)) {
 	end := time.Now().Add(last)
-	f.restless = time.Now().Add(last / 4)
+	f.until, f.restless = end, time.Now().Add(last/4)
 	if f.seed&2 != 0 {
 		f.restless = end
 	}
@@ -34,11 +34,10 @@ func (f *fleet) faults(last time.Duration) {
 			}
 		})
 	}
-	if !testing.Short() {
-		r := rand.New(rand.NewPCG(f.seed, 100))
-		running.Go(func() { f.longStop(r) })
-		running.Go(func() { f.longStall(rand.New(rand.NewPCG(f.seed, 101))) })
+	for i, do := range once {
+		running.Go(func() { do(rand.New(rand.NewPCG(f.seed, uint64(100+i)))) })
 	}
+	running.Go(f.writes)
 	f.releases(rand.New(rand.NewPCG(f.seed, 200)), end)
 	running.Wait()
 }
@@ -147,7 +146,7 @@ func (f *fleet) longStall(r *rand.Rand) {
 // linkFault cuts an agent off from etcd in one of the ways of a network.
 func (f *fleet) linkFault(r *rand.Rand) {
 	n, way, lasts := f.nodes[r.IntN(len(f.nodes))], r.IntN(4), between(r, 200*time.Millisecond, 9*time.Second)
-	if !n.fault.TryLock() {
+	if n.carries && time.Now().After(f.restless) && f.cluster.members[f.cluster.leader(f.client)].name == n.name || !n.fault.TryLock() {
 		return
 	}
 	defer n.fault.Unlock()
@@ -161,39 +160,87 @@ func (f *fleet) linkFault(r *rand.Rand) {
 // the time, it is often the leader: the next one gives every lease its full time again, so without that some leases
 // end.
 func (f *fleet) memberFault(r *rand.Rand) {
-	n, leads, kills, lasts := len(f.cluster.members), r.IntN(2) == 0, r.IntN(2) == 0, between(r, time.Second, 6*time.Second)
-	i := f.cluster.leader(f.client)
-	if n > 1 && !(leads && time.Now().Before(f.restless)) {
-		i = (i + 1 + r.IntN(n-1)) % n
+	leads, kills, lasts := r.IntN(2) == 0, r.IntN(2) == 0, between(r, time.Second, 6*time.Second)
+	leader := f.cluster.leader(f.client)
+	order := r.Perm(len(f.cluster.members))
+	if len(order) > 1 && !(leads && time.Now().Before(f.restless)) {
+		order = slices.DeleteFunc(order, func(i int) bool { return i == leader })
 	} else {
+		order = []int{leader}
 		f.count("leaders of etcd hit")
 	}
-	m := f.cluster.members[i]
+	for _, i := range order {
+		if f.hit(f.cluster.members[i], kills, lasts) {
+			break
+		}
+	}
+	sleepFor(r, time.Second, 4*time.Second)
+}
+
+// hit kills or stops a member. It is false where nothing runs: that host does not carry the datastore.
+func (f *fleet) hit(m *process, kills bool, lasts time.Duration) bool {
+	m.busy.Lock()
+	defer m.busy.Unlock()
+	if !m.runs() {
+		return false
+	}
 	if kills {
 		f.count("members of etcd killed")
 		m.kill(false)
 		time.Sleep(lasts / 2)
-		m.start(f.t)
+		f.cluster.again(m)
 	} else {
 		f.count("members of etcd stopped")
 		all := m.stop(false)
 		time.Sleep(lasts)
 		all.signal(syscall.SIGCONT)
 	}
-	sleepFor(r, time.Second, 4*time.Second)
+	return true
 }
 
 // pauseFault is an operator who pauses all rollouts for a moment.
 func (f *fleet) pauseFault(r *rand.Rand) {
 	sleepFor(r, 5*time.Second, 20*time.Second)
-	ctx := f.t.Context()
+	ctx, cancel := context.WithTimeout(f.t.Context(), 5*time.Second)
+	defer cancel()
 	if _, err := f.store.Switches.Pause(ctx, &state.Switch{By: "operator", At: time.Now().UTC()}, 0); err == nil {
 		f.count("pauses")
 		sleepFor(r, time.Second, 3*time.Second)
 	}
-	for { // also what could not be written may have been
-		if _, err := f.store.Switches.Unpause(ctx); err == nil || ctx.Err() != nil {
+	f.insists("the end of a pause", func(ctx context.Context) error { // also what could not be written may have been
+		_, err := f.store.Switches.Unpause(ctx)
+		return err
+	})
+}
+
+// insists does something again and again until it is done. No fault lasts for as long as that may take.
+func (f *fleet) insists(what string, do func(context.Context) error) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(f.t.Context(), 5*time.Second)
+		err := do(ctx)
+		cancel()
+		if err == nil || f.t.Context().Err() != nil {
+			return
+		}
+		if time.Now().After(end) {
+			f.t.Errorf("two minutes after it was begun there is no %s: %v", what, err)
 			return
 		}
 	}
 }
+
+// writes writes a key again and again, and notes what etcd says that it wrote: that may not be lost.
+func (f *fleet) writes() {
+	for i := 0; time.Now().Before(f.until); i++ {
+		ctx, cancel := context.WithTimeout(f.t.Context(), 5*time.Second)
+		value := fmt.Sprint(i)
+		if got, err := f.client.Put(ctx, written, value); err == nil {
+			f.acked[got.Header.Revision] = value
+		}
+		cancel()
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// written is the key that the test writes itself.
+const written = "/written"

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bufio"
+	"io"
 	"net"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -12,12 +15,12 @@ const (
 	linkOpen  = iota
 	linkCut   // connections end, new ones are refused
 	linkStall // nothing goes through until it heals; then all of it does
-	linkDeaf  // what etcd answers is lost: the outcome of every request is unknown
-	linkMute  // what the agent says is lost
+	linkDeaf  // what its host is told is lost: the outcome of every request is unknown
+	linkMute  // what its host says is lost
 	linkSlow  // each piece of what goes through takes 100 ms
 )
 
-// link is the way of one agent to etcd.
+// link is the way of one host to the others.
 type link struct {
 	mu      sync.Mutex
 	mode    int
@@ -26,8 +29,56 @@ type link struct {
 	fault   sync.Mutex // held while a fault is done to it
 }
 
-// proxy listens for an agent's connections to one etcd member, and returns where.
-func (l *link) proxy(t *testing.T, member string) string {
+func newLink() *link { return &link{changed: make(chan struct{}), conns: map[net.Conn]bool{}} }
+
+// proxy listens for the host's connections to one address, and returns where.
+func (l *link) proxy(t *testing.T, to string) string {
+	t.Helper()
+	return l.listen(t, func(from net.Conn) { l.carry(from, to, linkMute, linkDeaf) })
+}
+
+// entry listens for the connections of others to an address of the host, and returns where.
+func (l *link) entry(t *testing.T, to string) string {
+	t.Helper()
+	return l.listen(t, func(from net.Conn) { l.carry(from, to, linkDeaf, linkMute) })
+}
+
+// network is where addresses of hosts are on this machine.
+type network struct {
+	own     map[string]string // by the address: where its server listens
+	entries map[string]string // and where others reach it
+	links   map[string]*link  // of the host that has the address
+}
+
+// gate listens as an HTTP proxy for all connections of the host into a network, and returns where. A connection of the
+// host to itself goes over no link.
+func (l *link) gate(t *testing.T, n *network) string {
+	t.Helper()
+	return l.listen(t, func(from net.Conn) {
+		request, err := http.ReadRequest(bufio.NewReader(from)) // who asks says nothing more until it is answered
+		if err != nil {
+			from.Close()
+			return
+		}
+		to, there := n.entries[request.Host]
+		if request.Method != http.MethodConnect || !there {
+			t.Errorf("a host asks for %s %s, which is not in its network", request.Method, request.Host)
+			from.Close()
+			return
+		}
+		if _, err := io.WriteString(from, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
+			from.Close()
+			return
+		}
+		if n.links[request.Host] == l {
+			newLink().carry(from, n.own[request.Host], linkMute, linkDeaf)
+			return
+		}
+		l.carry(from, to, linkMute, linkDeaf)
+	})
+}
+
+func (l *link) listen(t *testing.T, take func(net.Conn)) string {
 	t.Helper()
 	in, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -40,7 +91,7 @@ func (l *link) proxy(t *testing.T, member string) string {
 			if err != nil {
 				return
 			}
-			go l.carry(conn, member)
+			go take(conn)
 		}
 	}()
 	return in.Addr().String()
@@ -66,25 +117,26 @@ func (l *link) now() (int, <-chan struct{}) {
 	return l.mode, l.changed
 }
 
-// carry connects an agent with a member.
-func (l *link) carry(agent net.Conn, member string) {
-	defer agent.Close()
-	etcd, err := net.Dial("tcp", member)
+// carry connects who connected with an address. What the one says and what the other answers is lost in one of the
+// modes each.
+func (l *link) carry(from net.Conn, address string, said, answered int) {
+	defer from.Close()
+	to, err := net.Dial("tcp", address)
 	if err != nil {
 		return
 	}
-	defer etcd.Close()
+	defer to.Close()
 	l.mu.Lock()
 	cut := l.mode == linkCut
-	l.conns[agent], l.conns[etcd] = true, true
+	l.conns[from], l.conns[to] = true, true
 	l.mu.Unlock()
-	defer l.forget(agent, etcd)
+	defer l.forget(from, to)
 	if cut {
 		return
 	}
 	ended := make(chan struct{}, 2)
-	go func() { l.pump(etcd, agent, linkMute); ended <- struct{}{} }()
-	go func() { l.pump(agent, etcd, linkDeaf); ended <- struct{}{} }()
+	go func() { l.pump(to, from, said); ended <- struct{}{} }()
+	go func() { l.pump(from, to, answered); ended <- struct{}{} }()
 	<-ended
 }
 

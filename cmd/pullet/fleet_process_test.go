@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -11,14 +9,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.uber.org/zap"
 )
 
 // process is a child that can be killed, stopped and started again. It ends with the test, whatever becomes of that.
@@ -28,12 +24,15 @@ type process struct {
 	env  []string // beside the test's own
 	log  string   // file that its outputs are appended to
 
-	busy sync.Mutex // held while a fault is done to it
-	cmd  *exec.Cmd
-	done chan struct{}
+	mustLive bool // until it is killed: its end is an error
+
+	busy   sync.Mutex // held while a fault is done to it
+	cmd    *exec.Cmd
+	killed *atomic.Bool
+	done   chan struct{} // closed when it ended
 }
 
-func (p *process) start(t *testing.T) {
+func (p *process) start(t testing.TB) {
 	t.Helper() // and no Fatal: faults start it again beside the test
 	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -49,18 +48,81 @@ func (p *process) start(t *testing.T) {
 		t.Error(err)
 		return
 	}
-	cmd, done := p.cmd, make(chan struct{})
-	p.done = done
+	cmd, killed, done := p.cmd, &atomic.Bool{}, make(chan struct{})
+	p.killed, p.done = killed, done
 	go func() {
-		_ = cmd.Wait() // it is killed
-		close(done)
+		defer close(done)
+		if err := cmd.Wait(); p.mustLive && !killed.Load() {
+			t.Errorf("%s ended by itself: %v\n%s", p.name, err, p.said())
+		}
 	}()
 }
 
-// kill ends the process as kill -9 does: alone, or with all that it started.
+// said is the end of its log.
+func (p *process) said() string {
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-4<<10):])
+}
+
+// runs reports that it was started and has not ended.
+func (p *process) runs() bool {
+	if p.done == nil {
+		return false
+	}
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// kill ends the process as kill -9 does: alone, or with all that it started. One that did not start has ended.
 func (p *process) kill(whole bool) {
+	if p.done == nil {
+		return
+	}
+	p.killed.Store(true)
 	p.stop(whole).signal(syscall.SIGKILL)
 	<-p.done
+}
+
+// noted is a test that notes its errors.
+type noted struct {
+	testing.TB
+	errors []string
+}
+
+func (n *noted) Errorf(format string, args ...any) {
+	n.errors = append(n.errors, fmt.Sprintf(format, args...))
+}
+
+// TestProcessEnds: a process that has to live says so when it ends by itself, with the end of its log; one that is
+// killed does not, nor one that may end.
+func TestProcessEnds(t *testing.T) {
+	t.Parallel()
+	for name, p := range map[string]*process{
+		"by itself": {args: []string{"sh", "-c", "echo because; exit 3"}, mustLive: true},
+		"killed":    {args: []string{"sleep", "60"}, mustLive: true},
+		"may end":   {args: []string{"false"}},
+	} {
+		p.name, p.log = name, filepath.Join(t.TempDir(), "log")
+		test := &noted{TB: t}
+		if p.start(test); name == "killed" {
+			if !p.runs() {
+				t.Error("it does not run")
+			}
+			p.kill(false)
+		}
+		<-p.done
+		got := strings.Join(test.errors, "\n")
+		if want := map[string]string{"by itself": "by itself ended by itself: exit status 3\nbecause\n"}[name]; got != want || p.runs() {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
 }
 
 // stop freezes the process, alone or with all that it started, and returns who that is.
@@ -139,67 +201,4 @@ func mustURL(s string) url.URL {
 		panic(err)
 	}
 	return *u
-}
-
-// cluster is an etcd whose members are processes.
-type cluster struct {
-	t       *testing.T
-	scheme  string
-	members []*process
-	clients []string // addresses
-}
-
-// newCluster starts a cluster: the scheme of its clients is http or https, and it takes so many bytes, 0 for etcd's own
-// quota.
-func newCluster(t *testing.T, dir string, size int, scheme string, quota int64) *cluster {
-	c := &cluster{t: t, scheme: scheme}
-	var peers, all []string
-	for i := range size {
-		c.clients, peers = append(c.clients, freePort(t)), append(peers, freePort(t))
-		all = append(all, fmt.Sprintf("m%d=http://%s", i, peers[i]))
-	}
-	for i := range size {
-		name := fmt.Sprint("m", i)
-		args := []string{etcdMember, name, filepath.Join(dir, name), scheme + "://" + c.clients[i], "http://" + peers[i], strings.Join(all, ","), strconv.FormatInt(quota, 10)}
-		p := &process{name: name, args: args, log: filepath.Join(dir, name+".log")}
-		c.members = append(c.members, p)
-		p.start(t)
-		t.Cleanup(func() { p.kill(false) })
-	}
-	return c
-}
-
-// freePort is an address on which nobody listens.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
-// client reaches the cluster without anything in between.
-func (c *cluster) client() *clientv3.Client {
-	c.t.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: c.clients, Logger: zap.NewNop(), DialTimeout: 5 * time.Second})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.t.Cleanup(func() { client.Close() })
-	return client
-}
-
-// leader is the member that leads, or any where that cannot be told.
-func (c *cluster) leader(client *clientv3.Client) int {
-	for i, address := range c.clients {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		got, err := client.Status(ctx, c.scheme+"://"+address)
-		cancel()
-		if err == nil && got.Leader == got.Header.MemberId {
-			return i
-		}
-	}
-	return 0
 }

@@ -1,10 +1,9 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"maps"
-	"net"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,26 +21,31 @@ import (
 
 // fleet is a fleet of real processes: members of etcd, and agents that reach them over links that can be cut.
 type fleet struct {
-	t       *testing.T
-	dir     string
-	seed    uint64
-	onLost  string
-	cluster *cluster
-	client  *clientv3.Client
-	store   *state.Store
-	nodes   []*fleetNodeProcess
+	t        *testing.T
+	dir      string
+	seed     uint64
+	onLost   string
+	cluster  *cluster
+	client   *clientv3.Client
+	store    *state.Store
+	nodes    []*fleetNodeProcess
+	operates []string // the environment of an operator, beside the test's own
 
 	versions []release
+
 	mu       sync.Mutex
-	counts   map[string]int // what was done to it
-	restless time.Time      // until when leaders of etcd are hit
+	counts   map[string]int   // what was done to it
+	until    time.Time        // faults go on
+	restless time.Time        // until when leaders of etcd are hit
+	acked    map[int64]string // by the revision: what etcd said that it wrote
 }
 
 // fleetNodeProcess is one node: its agent, and its way to etcd.
 type fleetNodeProcess struct {
 	*process
 	*link
-	role string
+	role    string
+	carries bool // the datastore, or may do so
 }
 
 // release is a version of the fleet's repository.
@@ -53,14 +57,17 @@ type release struct {
 // fleetLimit and fleetTotal bound who changes at a time, per group and in all.
 const fleetLimit, fleetTotal = 2, 3
 
-const fleetRules = `rollout:
+const fleetRules = `config: {%s}
+rollout:
   rollingRules: {global: %d, total: %d}
   roleDependencies: {web: db}
   canary: {target: 'canary=true', soak: 1s}
   onLost: %s
 `
 
-func newFleet(t *testing.T, members int, roles map[string]string, seed uint64) *fleet {
+// newFleet is a fleet without its nodes, with a repository for these roles. Of those that may carry the datastore its
+// repository says so.
+func newFleet(t *testing.T, roles map[string]string, carriers []string) *fleet {
 	dir, err := os.MkdirTemp("", "pullet-fleet-") // not the test's own, which goes with it: it is kept when the test fails
 	if err != nil {
 		t.Fatal(err)
@@ -72,16 +79,31 @@ func newFleet(t *testing.T, members int, roles map[string]string, seed uint64) *
 			t.Error(err)
 		}
 	})
-	f := &fleet{t: t, dir: dir, seed: seed, onLost: []string{"hold", "release"}[seed%2], counts: map[string]int{}}
-	f.cluster = newCluster(t, dir, members, "http", 0)
-	f.client = f.cluster.client()
-	f.store = state.Over(f.client, "default", nil)
-	f.repository(roles)
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("PULLET_TEST_SEED"); text != "" {
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := &fleet{t: t, dir: dir, seed: seed, onLost: []string{"hold", "release"}[seed%2], counts: map[string]int{}, acked: map[int64]string{}}
+	f.repository(roles, carriers)
+	return f
+}
+
+// onEtcd has the fleet run on an etcd of so many members.
+func (f *fleet) onEtcd(members int, roles map[string]string) {
+	f.cluster = newCluster(f.t, f.dir, members, "http", 0)
+	f.connect()
 	for _, name := range slices.Sorted(maps.Keys(roles)) {
 		f.nodes = append(f.nodes, f.node(name, roles[name]))
 	}
-	f.write("operator.yaml", fmt.Sprintf(fleetConfig, "operator", "none", f.dir+"/repo", endpoints(f.cluster.clients), f.dir+"/operator"))
-	return f
+	f.write("operator/pullet.yaml", fmt.Sprintf(fleetConfig, "operator", "none", f.dir+"/repo", quoted(f.cluster.endpoints()), f.dir+"/operator"))
+}
+
+// connect opens the fleet's record without anything in between.
+func (f *fleet) connect() {
+	f.client = f.cluster.client()
+	f.store = state.Over(f.client, "default", nil)
 }
 
 const fleetConfig = `node: {name: %[1]s, labels: {role: %[2]s}}
@@ -91,24 +113,37 @@ agent: {interval: 2s, splay: 0s, wait: 5s}
 paths: {state: %[5]s/state, hostVars: %[5]s/vars.d}
 `
 
-func endpoints(addresses []string) string {
-	return "'http://" + strings.Join(addresses, "', 'http://") + "'"
-}
+func quoted(all []string) string { return "'" + strings.Join(all, "', '") + "'" }
 
 // node writes the configuration of a node, and opens its way to etcd.
 func (f *fleet) node(name, role string) *fleetNodeProcess {
-	home := filepath.Join(f.dir, name)
-	n := &fleetNodeProcess{role: role, link: &link{changed: make(chan struct{}), conns: map[net.Conn]bool{}}}
-	var addresses []string
+	n := f.newNode(name, role)
+	var endpoints []string
 	for _, member := range f.cluster.clients {
-		addresses = append(addresses, n.proxy(f.t, member))
+		endpoints = append(endpoints, "http://"+n.proxy(f.t, member))
 	}
-	f.write(name+"/pullet.yaml", fmt.Sprintf(fleetConfig, name, role, f.dir+"/repo", endpoints(addresses), home))
+	f.write(name+"/pullet.yaml", fmt.Sprintf(fleetConfig, name, role, f.dir+"/repo", quoted(endpoints), filepath.Join(f.dir, name)))
+	return n
+}
+
+// newNode is a node without a configuration.
+func (f *fleet) newNode(name, role string) *fleetNodeProcess {
+	home := filepath.Join(f.dir, name)
 	if err := os.MkdirAll(home+"/root/etc", 0o755); err != nil {
 		f.t.Fatal(err)
 	}
-	n.process = &process{name: name, log: home + "/agent.log", args: []string{"pullet", "agent", "--config", home + "/pullet.yaml", "--root", home + "/root"}}
-	return n
+	return &fleetNodeProcess{role: role, link: newLink(), process: &process{
+		name: name, log: home + "/agent.log", mustLive: true,
+		args: []string{"pullet", "agent", "--config", home + "/pullet.yaml", "--root", home + "/root"},
+	}}
+}
+
+// startAll starts the agents, until the test ends.
+func (f *fleet) startAll() {
+	for _, n := range f.nodes {
+		n.start(f.t)
+		f.t.Cleanup(func() { n.kill(true) })
+	}
 }
 
 func (f *fleet) write(name, text string) {
@@ -133,13 +168,16 @@ func (f *fleet) git(args ...string) string {
 }
 
 // repository makes the state repository, without its first version.
-func (f *fleet) repository(roles map[string]string) {
-	nodes := "nodes:\n"
+func (f *fleet) repository(roles map[string]string, carriers []string) {
+	nodes, config := "nodes:\n", ""
 	for _, name := range slices.Sorted(maps.Keys(roles)) {
-		nodes += fmt.Sprintf("  %s: {labels: {role: %s, canary: '%v'}}\n", name, roles[name], roles[name] == "can")
+		nodes += fmt.Sprintf("  %s: {labels: {role: %s, canary: '%v', disk: '%v'}}\n", name, roles[name], roles[name] == "can", slices.Contains(carriers, name))
+	}
+	if len(carriers) > 0 {
+		config = fmt.Sprintf("dataStore: {type: etcd, count: %d, eligible: disk=true, replaceAfter: %s}", datastoreMembers, datastoreReplace)
 	}
 	f.write("repo/nodes/all.yaml", nodes)
-	f.write("repo/pullet.yaml", fmt.Sprintf(fleetRules, fleetLimit, fleetTotal, f.onLost))
+	f.write("repo/pullet.yaml", fmt.Sprintf(fleetRules, config, fleetLimit, fleetTotal, f.onLost))
 	f.write("repo/base/jobs.yaml", "jobs:\n  '*': [{name: site}]\n  'role=db': [{name: cluster}]\n  'role=web': [{name: cluster}]\nvalidations: {'*': [{name: check}]}\n")
 	f.git("init", "-q", "-b", "main")
 }
@@ -203,33 +241,37 @@ func (f *fleet) count(what string) {
 // -short runs a small fleet for a short time.
 func TestFleetUnderFaults(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("PULLET_TEST_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
 	members, last := 3, 2*time.Minute
 	roles := map[string]string{"can1": "can", "db1": "db", "db2": "db", "db3": "db", "web1": "web", "web2": "web", "web3": "web", "web4": "web"}
 	if testing.Short() {
 		members, last = 1, 15*time.Second
 		roles = map[string]string{"can1": "can", "db1": "db", "db2": "db", "web1": "web"}
 	}
-	f := newFleet(t, members, roles, seed)
-	t.Logf("PULLET_TEST_SEED=%d: %d nodes, %d members of etcd, onLost: %s, for %s", seed, len(roles), members, f.onLost, last)
+	f := newFleet(t, roles, nil)
+	f.onEtcd(members, roles)
+	t.Logf("PULLET_TEST_SEED=%d: %d nodes, %d members of etcd, onLost: %s, for %s", f.seed, len(roles), members, f.onLost, last)
 	f.release("", "")
-	for _, n := range f.nodes {
-		n.start(t)
-		t.Cleanup(func() { n.kill(true) })
+	f.startAll()
+	var once []func(*rand.Rand)
+	if !testing.Short() {
+		once = append(once, f.longStop, f.longStall)
 	}
-	f.faults(last)
+	f.faults(last, once...)
+	f.judged()
+}
+
+// judged has the fleet settle, ends it, and judges what happened.
+func (f *fleet) judged() {
+	f.t.Helper()
 	unsettled := f.settles(3 * time.Minute)
 	f.stopAll()
 	j := newJudge(f)
 	j.replay(f.history())
 	if unsettled != "" {
 		j.breach("%s", unsettled)
+	}
+	if err := f.cluster.same(f.t.Context(), f.client); err != nil {
+		j.breach("%v", err)
 	}
 	j.ledgers()
 	j.verdict()
@@ -240,80 +282,4 @@ func (f *fleet) stopAll() {
 	for _, n := range f.nodes {
 		n.kill(true)
 	}
-}
-
-// settles waits, after the faults, until all nodes run the last version and hold nothing, or says why they do not. As
-// the operator it commits a mending version where a halt stands in the way: a step that was cut off and must not run
-// twice leaves one.
-func (f *fleet) settles(atMost time.Duration) string {
-	f.release("", "")
-	end, mend := time.Now().Add(atMost), time.Now().Add(atMost/6)
-	for why := ""; ; time.Sleep(200 * time.Millisecond) {
-		if why = f.unsettled(); why == "" {
-			return ""
-		}
-		if time.Now().After(end) {
-			out, _ := f.operator("status")
-			return fmt.Sprintf("%s after the faults the fleet has not settled: %s\n%s", atMost, why, out)
-		}
-		if time.Now().After(mend) && f.halted() {
-			f.release("", "")
-			f.count("mending versions")
-			mend = time.Now().Add(atMost / 6)
-		}
-	}
-}
-
-// unsettled says what is left to do in the fleet.
-func (f *fleet) unsettled() string {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	got, err := f.client.Get(ctx, "/pullet/default/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
-	if err != nil {
-		return err.Error()
-	}
-	last, there := f.versions[len(f.versions)-1].id, map[string]bool{}
-	for _, kv := range got.Kvs {
-		key := strings.TrimPrefix(string(kv.Key), "/pullet/default/")
-		for _, held := range []string{"slot/", "total/", "semaphore/"} {
-			if strings.HasPrefix(key, held) {
-				return key + " is held"
-			}
-		}
-		there[key] = true
-	}
-	for _, n := range f.nodes {
-		for _, key := range []string{"running_version/" + last + "/" + n.name, "status/configured/success/" + n.name, "status/validated/success/" + n.name} {
-			if !there[key] {
-				return "there is no " + key
-			}
-		}
-	}
-	return ""
-}
-
-// halted reports a halt in the rollout that goes on.
-func (f *fleet) halted() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	current, _, err := f.store.Versions.Current(ctx)
-	if err != nil || current == nil {
-		return false
-	}
-	got, err := f.client.Get(ctx, f.store.Rollouts.GateKey(current.Rollout(), ""), clientv3.WithPrefix())
-	if err != nil {
-		return false
-	}
-	for _, kv := range got.Kvs {
-		if strings.Contains(string(kv.Value), state.Halted) {
-			return true
-		}
-	}
-	return false
-}
-
-// operator runs a command of pullet as a person does, on a host that nothing happens to.
-func (f *fleet) operator(args ...string) (string, error) {
-	out, err := exec.Command("pullet", append(args, "--config", f.dir+"/operator.yaml")...).CombinedOutput()
-	return string(out), err
 }

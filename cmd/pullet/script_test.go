@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/pullet/pullet/freeport"
 	"github.com/pullet/pullet/state"
 )
 
@@ -222,10 +222,9 @@ func freeAddress(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: address NAME...")
 	}
 	for _, name := range args {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		at, err := freeport.Address()
 		ts.Check(err)
-		defer func() { ts.Check(l.Close()) }()
-		ts.Setenv(name, l.Addr().String())
+		ts.Setenv(name, at)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,7 +30,7 @@ const cronLoop = `while :; do "$1" pull --wait 5s --config "$0/pullet.yaml" --ro
 
 // host makes a host of a node, which nothing runs on yet.
 func (s *storm) host(name, node, role string, cron bool) *stormHost {
-	h := &stormHost{s: s, node: node, role: role, cron: cron, home: filepath.Join(s.dir, name), link: &link{changed: make(chan struct{}), conns: map[net.Conn]bool{}}}
+	h := &stormHost{s: s, node: node, role: role, cron: cron, home: filepath.Join(s.dir, name), link: newLink()}
 	var endpoints []string
 	for _, member := range s.cluster.clients {
 		endpoints = append(endpoints, s.scheme()+"://"+h.proxy(s.t, member))

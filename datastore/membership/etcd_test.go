@@ -3,7 +3,6 @@ package membership
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 	"sync"
@@ -13,6 +12,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+
+	"github.com/pullet/pullet/freeport"
 )
 
 // realEtcd is a cluster of members in this process.
@@ -54,12 +55,11 @@ func parsed(t *testing.T, text string) []url.URL {
 // peer names a further member, at an address at which nobody listens.
 func (r *realEtcd) peer() (address string) {
 	r.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	at, err := freeport.Address()
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	address = "http://" + l.Addr().String()
+	address = "http://" + at
 	r.peers = append(r.peers, fmt.Sprintf("n%d=%s", len(r.peers), address))
 	return address
 }

@@ -6,12 +6,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/offer"
+	"github.com/pullet/pullet/freeport"
 	"github.com/pullet/pullet/render"
 )
 
@@ -28,18 +30,10 @@ func TestCheckService(t *testing.T) {
 	}))
 	defer server.Close()
 	port := server.Listener.Addr().(*net.TCPAddr).Port
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := closed.Addr().(*net.TCPAddr).Port
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct{ check, want string }{
 		{"", ""},
 		{fmt.Sprintf("tcp: %d", port), ""},
-		{fmt.Sprintf("tcp: %d", nobody), "connection refused"},
+		{fmt.Sprintf("tcp: %d", nobody(t)), "connection refused"},
 		{"http: /health", ""},
 		{"http: /other", "http /other: " + server.URL + "/other answers 404 Not Found"},
 		{"http: " + server.URL + "/health", ""},
@@ -62,4 +56,19 @@ func TestCheckService(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.check, err, c.want)
 		}
 	}
+}
+
+// nobody is a port at which nobody listens.
+func nobody(t *testing.T) int {
+	t.Helper()
+	at, err := freeport.Address()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := net.SplitHostPort(at)
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }

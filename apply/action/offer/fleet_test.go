@@ -35,14 +35,7 @@ func TestServiceWaitSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closedPort := closed.Addr().(*net.TCPAddr).Port
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	closedPort := nobody(t)
 	up := render.Service{Name: "web", Node: "web1", Address: host, Port: port, Ready: true}
 	down := render.Service{Name: "web", Node: "web2", Address: host, Port: closedPort, Ready: true}
 	fresh := render.Service{Name: "web", Node: "web3"}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/state"
+)
+
+// settles waits, after the faults, until all nodes run the last version and hold nothing, or says why they do not. As
+// the operator it commits a mending version where a halt stands in the way: a step that was cut off and must not run
+// twice leaves one.
+func (f *fleet) settles(atMost time.Duration) string {
+	f.release("", "")
+	end, mend := time.Now().Add(atMost), time.Now().Add(atMost/6)
+	for why := ""; ; time.Sleep(200 * time.Millisecond) {
+		if why = f.unsettled(); why == "" {
+			return ""
+		}
+		if time.Now().After(end) {
+			out, _ := f.operator("status")
+			return fmt.Sprintf("%s after the faults the fleet has not settled: %s\n%s", atMost, why, out)
+		}
+		if time.Now().After(mend) && f.halted() {
+			f.release("", "")
+			f.count("mending versions")
+			mend = time.Now().Add(atMost / 6)
+		}
+	}
+}
+
+// unsettled says what is left to do in the fleet.
+func (f *fleet) unsettled() string {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := f.cluster.whole(ctx, f.client); err != nil {
+		return err.Error()
+	}
+	got, err := f.client.Get(ctx, "/pullet/default/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		return err.Error()
+	}
+	last, there := f.versions[len(f.versions)-1].id, map[string]bool{}
+	for _, kv := range got.Kvs {
+		key := strings.TrimPrefix(string(kv.Key), "/pullet/default/")
+		for _, held := range []string{"slot/", "total/", "semaphore/"} {
+			if strings.HasPrefix(key, held) {
+				return key + " is held"
+			}
+		}
+		there[key] = true
+	}
+	for _, n := range f.nodes {
+		for _, key := range []string{"running_version/" + last + "/" + n.name, "status/configured/success/" + n.name, "status/validated/success/" + n.name} {
+			if !there[key] {
+				return "there is no " + key
+			}
+		}
+	}
+	return ""
+}
+
+// halted reports a halt in the rollout that goes on.
+func (f *fleet) halted() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	current, _, err := f.store.Versions.Current(ctx)
+	if err != nil || current == nil {
+		return false
+	}
+	got, err := f.client.Get(ctx, f.store.Rollouts.GateKey(current.Rollout(), ""), clientv3.WithPrefix())
+	if err != nil {
+		return false
+	}
+	for _, kv := range got.Kvs {
+		if strings.Contains(string(kv.Value), state.Halted) {
+			return true
+		}
+	}
+	return false
+}
+
+// operator runs a command of pullet as a person does, on a host that nothing happens to.
+func (f *fleet) operator(args ...string) (string, error) {
+	return f.command(f.operates, append(args, "--config", f.dir+"/operator/pullet.yaml")...)
+}
+
+// command runs a command of pullet to its end.
+func (f *fleet) command(env []string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "pullet", args...)
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}

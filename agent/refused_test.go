@@ -28,7 +28,7 @@ func TestNoRefusalIsSilent(t *testing.T) {
 	t.Parallel()
 	every := 1
 	if testing.Short() {
-		every = 2
+		every = 3
 	}
 	h := newHost(t, job("one", "true"))
 	m, endpoint := newMeter(t)

@@ -11,7 +11,7 @@ import (
 // TestMain runs more tests at once than there are processors: they wait for disks more than they compute. The command
 // line overrides this.
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"text/template/parse"
@@ -16,9 +17,12 @@ import (
 	"github.com/pullet/pullet/render/facts"
 )
 
+// allTopics are read once: they come from the sources of all that can be written.
+var allTopics = sync.OnceValues(reference.Topics)
+
 func topics(t *testing.T) []reference.Topic {
 	t.Helper()
-	all, err := reference.Topics()
+	all, err := allTopics()
 	if err != nil {
 		t.Fatal(err)
 	}

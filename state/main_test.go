@@ -3,10 +3,13 @@ package state
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -17,6 +20,10 @@ func TestMain(m *testing.M) {
 	dir := os.Getenv("PULLET_TEST_DIR")
 	switch os.Getenv("PULLET_TEST_ROLE") {
 	case "":
+		// Tests wait more than they compute: for leases and limits. The command line overrides this.
+		if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
+			panic(err)
+		}
 		os.Exit(m.Run())
 	case "lock":
 		other(func() (err error) { held, err = LockRun(dir, "theirs"); return err })

@@ -85,6 +85,7 @@ func setupScript(env *testscript.Env) error {
 	env.Values[memberOf{}] = &memberOf{}
 	for name, value := range map[string]string{
 		"HOME": env.WorkDir, "GIT_CONFIG_NOSYSTEM": "1",
+		"GOGC":            "400", // thousands of commands live for a moment each
 		"GIT_AUTHOR_NAME": "Ada", "GIT_AUTHOR_EMAIL": "ada@example.org", "GIT_COMMITTER_NAME": "Ada", "GIT_COMMITTER_EMAIL": "ada@example.org",
 	} {
 		env.Setenv(name, value)

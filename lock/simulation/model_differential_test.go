@@ -30,7 +30,7 @@ func TestModelAgrees(t *testing.T) {
 	})
 	scripts := 300
 	if testing.Short() {
-		scripts = 100
+		scripts = 30
 	}
 	var said strings.Builder
 	for seed := range uint64(scripts) {

@@ -28,7 +28,7 @@ const patience = 6 * time.Hour
 func TestFleet(t *testing.T) {
 	first, n := *firstSeed, *manySeeds
 	if testing.Short() {
-		n = min(n, 100)
+		n = min(n, 30)
 	}
 	if *oneSeed >= 0 {
 		first, n = *oneSeed, 1

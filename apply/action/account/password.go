@@ -4,18 +4,21 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // crypts are the forms of crypt(3), with the whole length of each, so that a hash from which a shell ate its $ is
-// found.
-var crypts = []*regexp.Regexp{
-	regexp.MustCompile(`^\$6\$(rounds=[0-9]+\$)?[^$:!*\s]{0,16}\$[./0-9A-Za-z]{86}$`),
-	regexp.MustCompile(`^\$5\$(rounds=[0-9]+\$)?[^$:!*\s]{0,16}\$[./0-9A-Za-z]{43}$`),
-	regexp.MustCompile(`^\$1\$[^$:!*\s]{0,8}\$[./0-9A-Za-z]{22}$`),
-	regexp.MustCompile(`^\$2[abxy]\$[0-9]{2}\$[./0-9A-Za-z]{53}$`),
-	regexp.MustCompile(`^\$(y|gy)\$[./0-9A-Za-z]+\$[./0-9A-Za-z]+\$[./0-9A-Za-z]{43}$`),
-	regexp.MustCompile(`^\$7\$[./0-9A-Za-z]{11,97}\$[./0-9A-Za-z]{43}$`),
-}
+// found. They are large, and made when a step first has a password.
+var crypts = sync.OnceValue(func() []*regexp.Regexp {
+	return []*regexp.Regexp{
+		regexp.MustCompile(`^\$6\$(rounds=[0-9]+\$)?[^$:!*\s]{0,16}\$[./0-9A-Za-z]{86}$`),
+		regexp.MustCompile(`^\$5\$(rounds=[0-9]+\$)?[^$:!*\s]{0,16}\$[./0-9A-Za-z]{43}$`),
+		regexp.MustCompile(`^\$1\$[^$:!*\s]{0,8}\$[./0-9A-Za-z]{22}$`),
+		regexp.MustCompile(`^\$2[abxy]\$[0-9]{2}\$[./0-9A-Za-z]{53}$`),
+		regexp.MustCompile(`^\$(y|gy)\$[./0-9A-Za-z]+\$[./0-9A-Za-z]+\$[./0-9A-Za-z]{43}$`),
+		regexp.MustCompile(`^\$7\$[./0-9A-Za-z]{11,97}\$[./0-9A-Za-z]{43}$`),
+	}
+})
 
 // checkPassword finds a password that is no hash. What it says never holds the text.
 func checkPassword(text string) error {
@@ -23,7 +26,7 @@ func checkPassword(text string) error {
 		return nil
 	}
 	hash := strings.TrimLeft(text, "!")
-	for _, form := range crypts {
+	for _, form := range crypts() {
 		if form.MatchString(hash) {
 			return nil
 		}

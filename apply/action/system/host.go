@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/place"
@@ -38,12 +39,14 @@ type HostPresent struct {
 // hostsPath is the file of both actions.
 const hostsPath = "/etc/hosts"
 
-// hostName is what the resolver takes as a name.
-var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252}[A-Za-z0-9_])?$`)
+// hostName is what the resolver takes as a name. It is large, and made when a step first needs it.
+var hostName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252}[A-Za-z0-9_])?$`)
+})
 
 func checkHostNames(names []string) error {
 	for _, name := range names {
-		if !hostName.MatchString(name) {
+		if !hostName().MatchString(name) {
 			return apply.BadParam("names", "%q is no name of a host", name)
 		}
 	}

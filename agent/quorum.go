@@ -26,12 +26,12 @@ func (g *gates) Quorum(ctx context.Context, s apply.GatedStep) (func(), error) {
 		return func() {}, nil
 	}
 	g.says.rests(s.Step.ID())
-	if err := g.waits.within(ctx, g.awaitTurn); err != nil {
+	if err := g.waits.within(ctx, memberTurn{g}.await); err != nil {
 		return nil, g.pending(err)
 	}
 	g.goesOn(ctx)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	go g.keepTurn(ctx)
+	go memberTurn{g}.keep(ctx)
 	return func() {
 		cancel()
 		ctx, cancel := afterwards(ctx)
@@ -48,8 +48,11 @@ func takesMemberAway(s apply.GatedStep) bool {
 	return s.Options.KeepQuorum || s.Boots || slices.ContainsFunc(s.Manages, manages)
 }
 
-// awaitTurn asks the keeper of this host until it has the turn.
-func (g *gates) awaitTurn(ctx context.Context) error {
+// memberTurn is the turn of this host to take its member away.
+type memberTurn struct{ *gates }
+
+// await asks the keeper of this host until it has the turn.
+func (g memberTurn) await(ctx context.Context) error {
 	since := time.Now()
 	for {
 		turn, err := datastore.TakeTurn(ctx, g.member)
@@ -81,8 +84,8 @@ func turnWait(t datastore.Turn, err error, since time.Time) *lock.Wait {
 	return w
 }
 
-// keepTurn keeps the turn as long as the step runs. A member that is away just then does not answer.
-func (g *gates) keepTurn(ctx context.Context) {
+// keep keeps the turn as long as the step runs. A member that is away just then does not answer.
+func (g memberTurn) keep(ctx context.Context) {
 	for tick := time.Tick(turnKeepEvery); ; {
 		select {
 		case <-tick:

@@ -20,10 +20,13 @@ const (
 	compareTries = 5 // at one revision, with a second between two: others may lack it, or forget their history just then
 )
 
+// comparing compares the record of this member with those of the others.
+type comparing struct{ *keeper }
+
 // compare compares the record of this member with those of the others, when it starts and every ten minutes until ctx
 // ends. etcd itself would have all members refuse service where one of them differs, and a member that starts again
 // refuses it although another one is wrong. Here the one that most members contradict ends, with an *endedError.
-func (k *keeper) compare(ctx context.Context, end context.CancelCauseFunc) {
+func (k comparing) compare(ctx context.Context, end context.CancelCauseFunc) {
 	every := time.NewTicker(compareEvery)
 	defer every.Stop()
 	for {
@@ -45,7 +48,7 @@ func (k *keeper) compare(ctx context.Context, end context.CancelCauseFunc) {
 }
 
 // differs notes which records differ, for people, and reports that this member's is wrong.
-func (k *keeper) differs(found records) bool {
+func (k comparing) differs(found records) bool {
 	unlike := found.unlike()
 	k.mu.Lock()
 	k.unlike = unlike
@@ -87,7 +90,7 @@ func (r records) wrong() bool {
 }
 
 // records asks all members that vote for the hash of what they have. A member alone has nothing to compare.
-func (k *keeper) records(ctx context.Context) (out records, err error) {
+func (k comparing) records(ctx context.Context) (out records, err error) {
 	member, store, err := k.serving()
 	if err != nil {
 		return out, err
@@ -113,7 +116,7 @@ func (k *keeper) records(ctx context.Context) (out records, err error) {
 
 // hashes asks each member once. The hash is of the keys and values from the oldest revision that is kept to this one's
 // last; versions of etcd may make it in their own ways.
-func (k *keeper) hashes(ctx context.Context, store *state.Store, others []*pb.Member) (records, error) {
+func (k comparing) hashes(ctx context.Context, store *state.Store, others []*pb.Member) (records, error) {
 	out := records{voters: len(others) + 1, others: map[string]uint32{}}
 	if len(others) == 0 {
 		return out, nil

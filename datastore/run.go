@@ -120,7 +120,7 @@ func run(ctx context.Context, o Options) (err error) {
 	defer tended.Wait()
 	defer cancel()
 	tended.Go(func() { k.tend(ctx) })
-	tended.Go(func() { k.compare(ctx, end) })
+	tended.Go(func() { comparing{k}.compare(ctx, end) })
 	return k.loop(ctx)
 }
 

@@ -55,18 +55,21 @@ func turnHandler(k *keeper) http.HandlerFunc {
 		defer k.mu.Unlock()
 		switch asked := r.URL.Query(); {
 		case asked.Has("back"):
-			answer(w, struct{}{}, k.giveTurn(r.Context()))
+			answer(w, struct{}{}, absence{k}.giveTurn(r.Context()))
 		case asked.Has("keep"):
-			answer(w, struct{}{}, k.keepTurn(r.Context()))
+			answer(w, struct{}{}, absence{k}.keepTurn(r.Context()))
 		default:
-			t, err := k.takeTurn(r.Context())
+			t, err := absence{k}.takeTurn(r.Context())
 			answer(w, t, err)
 		}
 	}
 }
 
+// absence is the turn of a member to be away for a moment.
+type absence struct{ *keeper }
+
 // takeTurn takes the turn before it looks at the others: who had it before may be away since.
-func (k *keeper) takeTurn(ctx context.Context) (Turn, error) {
+func (k absence) takeTurn(ctx context.Context) (Turn, error) {
 	if !k.among() {
 		return Turn{}, nil
 	}
@@ -93,13 +96,13 @@ func (k *keeper) takeTurn(ctx context.Context) (Turn, error) {
 	return t, err
 }
 
-func (k *keeper) keepTurn(ctx context.Context) error {
+func (k absence) keepTurn(ctx context.Context) error {
 	_, err := k.store.Client.KeepAliveOnce(ctx, k.turn)
 	return err
 }
 
 // newTurn takes the turn where nobody has it, and says who has it then.
-func (k *keeper) newTurn(ctx context.Context) (string, error) {
+func (k absence) newTurn(ctx context.Context) (string, error) {
 	lease, err := k.store.Client.Grant(ctx, awayTTL)
 	if err != nil {
 		return "", err
@@ -118,7 +121,7 @@ func (k *keeper) newTurn(ctx context.Context) (string, error) {
 }
 
 // unready is for what this member waits before it may be away: one of an even number is missed at once.
-func (k *keeper) unready(ctx context.Context) (Turn, error) {
+func (k absence) unready(ctx context.Context) (Turn, error) {
 	listed, err := k.store.Client.MemberList(ctx)
 	if err != nil {
 		return Turn{}, err
@@ -145,7 +148,7 @@ func (k *keeper) unready(ctx context.Context) (Turn, error) {
 }
 
 // giveTurn gives the turn back, also one that this host was given before its member started again.
-func (k *keeper) giveTurn(ctx context.Context) error {
+func (k absence) giveTurn(ctx context.Context) error {
 	k.turn = 0
 	return k.store.Datastores.GiveTurn(ctx, k.Node)
 }

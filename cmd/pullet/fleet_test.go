@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -94,10 +95,27 @@ func newFleet(t *testing.T, roles map[string]string, carriers []string) *fleet {
 func (f *fleet) onEtcd(members int, roles map[string]string) {
 	f.cluster = newCluster(f.t, f.dir, members, "http", 0)
 	f.connect()
+	f.born()
 	for _, name := range slices.Sorted(maps.Keys(roles)) {
 		f.nodes = append(f.nodes, f.node(name, roles[name]))
 	}
 	f.write("operator/pullet.yaml", fmt.Sprintf(fleetConfig, "operator", "none", f.dir+"/repo", quoted(f.cluster.endpoints()), f.dir+"/operator"))
+}
+
+// born waits until etcd wrote something: an only member that is killed before waits for a leader for good.
+func (f *fleet) born() {
+	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
+	defer cancel()
+	for {
+		_, err := f.client.Put(ctx, "/begin", "")
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			f.t.Fatalf("etcd takes no write in its first minute: %v", err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 }
 
 // connect opens the fleet's record without anything in between.

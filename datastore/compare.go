@@ -151,8 +151,8 @@ func hashAt(ctx context.Context, c *clientv3.Client, m *pb.Member, revision int6
 	return c.HashKV(ctx, m.ClientURLs[0], revision)
 }
 
-// Unlike says which members found that their records differ, and stay because too few answer to tell which is wrong; "":
-// none did.
+// Unlike says which members found that their records differ, and stay because too few answer to tell which is wrong;
+// "": none did.
 func Unlike(d state.Datastore) string {
 	var out []string
 	for _, node := range slices.Sorted(maps.Keys(d.Reach)) {

@@ -109,7 +109,8 @@ func TestSpoiledRecord(t *testing.T) {
 	c.until("db3 has the right value", func() bool { return c.valueAt("db3", key) == "right" })
 }
 
-// TestRecordsDiffer: of two members of three that answer and differ nobody knows which is right. Both say so, and serve.
+// TestRecordsDiffer: of two members of three that answer and differ nobody knows which is right. Both say so, and
+// serve.
 func TestRecordsDiffer(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -22,7 +22,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// life is a cluster of etcd as the member of this host knew it last. It is kept beside the record, which may be damaged.
+// life is a cluster of etcd as the member of this host knew it last. It is kept beside the record, which may be
+// damaged.
 type life struct {
 	Cluster uint64        `json:"cluster"`
 	Self    uint64        `json:"self"`   // the member of this host

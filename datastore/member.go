@@ -84,8 +84,8 @@ func startMember(ctx context.Context, c Config, name string, options []grpc.Serv
 	return nil, err
 }
 
-// bornAnew removes what the very first start left, if that was killed: a log without an entry, with which etcd would wait
-// for a leader for good. Nothing was ever written to it. A member among others gets the entries from these.
+// bornAnew removes what the very first start left, if that was killed: a log without an entry, with which etcd would
+// wait for a leader for good. Nothing was ever written to it. A member among others gets the entries from these.
 func (c Config) bornAnew() error {
 	at := memberFiles(c.file(memberDir))
 	if c.among() || !c.recorded() {

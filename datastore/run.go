@@ -55,8 +55,8 @@ const (
 	restTime  = 200 * time.Millisecond // between two looks: what a host asks again and again is answered together
 )
 
-// Run serves the datastore until ctx ends, or etcd does. When other members removed this one, one of them went on alone,
-// or most of them have another record, what it kept is put aside, and it ends without an error.
+// Run serves the datastore until ctx ends, or etcd does. When other members removed this one, one of them went on
+// alone, or most of them have another record, what it kept is put aside, and it ends without an error.
 func Run(ctx context.Context, o Options) error {
 	err := errRemoved
 	if !(leaving{o.Config}).begun() {

@@ -23,6 +23,7 @@ func (k *keeper) open(ctx context.Context) error {
 	if err := k.keys.believe(); err != nil {
 		return err
 	}
+	k.believes = k.keys.authority.Bundle()
 	if k.among() {
 		k.serves()
 	}
@@ -88,6 +89,13 @@ func (k *keeper) round(ctx context.Context) (int64, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now, leads := time.Now(), k.member.leads()
+	rotated, _, err := k.store.Datastores.Rotation(ctx)
+	if err == nil { // before it tells hosts what to believe: another member may have done so already
+		err = rotation{k}.apply(ctx, rotated, now)
+	}
+	if err != nil {
+		return 0, err
+	}
 	if leads {
 		if err := k.begin(ctx); err != nil {
 			return 0, err
@@ -120,7 +128,7 @@ func (k *keeper) do(ctx context.Context, t todo, c state.Credentials, now time.T
 		errs = append(errs, k.users.grant(ctx, name, c.Identities[name].Kind))
 	}
 	for _, name := range t.uses {
-		errs = append(errs, rotation{k}.confirm(ctx, name, c))
+		errs = append(errs, k.confirm(ctx, name, c))
 	}
 	for _, name := range t.issue {
 		errs = append(errs, k.issue(ctx, name, c, now))
@@ -153,6 +161,13 @@ func (k *keeper) issue(ctx context.Context, name string, c state.Credentials, no
 	return nil
 }
 
+// confirm records which certificate somebody uses.
+func (k *keeper) confirm(ctx context.Context, name string, c state.Credentials) error {
+	i := c.Identities[name]
+	i.Uses = c.Requests[name].Uses
+	return k.store.Identities.Record(ctx, name, i, c.Revision)
+}
+
 // renew renews the credentials of the datastore itself. etcd reads the server's at each connection; the keeper connects
 // with its own anew.
 func (k *keeper) renew(ctx context.Context, now time.Time) error {
@@ -160,6 +175,11 @@ func (k *keeper) renew(ctx context.Context, now time.Time) error {
 	if err != nil || !due {
 		return err
 	}
+	return k.present(ctx, now)
+}
+
+// present makes new credentials of the datastore itself, and connects with them.
+func (k *keeper) present(ctx context.Context, now time.Time) error {
 	if err := k.keys.write(now); err != nil {
 		return err
 	}

@@ -202,7 +202,7 @@ func (c *cluster) pulls(name string) {
 			}
 			store.Client.SetEndpoints(all.endpoints...)
 			if handed, err := store.Datastores.HandedTo(ctx, name); err == nil && handed != nil && h.Awaits(*handed) {
-				if err := h.Accept(*handed, c.bundle); err != nil {
+				if err := h.Accept(*handed, c.believed()); err != nil {
 					c.Errorf("%s: %v", name, err)
 					return
 				}

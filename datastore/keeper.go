@@ -70,6 +70,7 @@ func (k *keeper) connect(ctx context.Context) error {
 
 func (k *keeper) close() error {
 	err := k.store.Close()
+	k.guard.pause()
 	k.member.stop()
 	return err
 }

@@ -147,6 +147,9 @@ func (k *keeper) revoke(numbers []string, now time.Time) error {
 // issue gives somebody the next certificate. A request that cannot be read is answered by none.
 func (k *keeper) issue(ctx context.Context, name string, c state.Credentials, now time.Time) error {
 	have := c.Identities[name]
+	if k.keys.answered(have, c.Requests[name].CSR, now) {
+		return k.store.Identities.Record(ctx, name, have, c.Revision)
+	}
 	next, err := k.keys.certificate(name, have, c.Requests[name].CSR, now)
 	if refusal, bad := errors.AsType[*authority.Refusal](err); bad {
 		k.Log.WithField("name", name).WithError(refusal).Warn("no certificate")

@@ -136,6 +136,18 @@ func (k *keys) certificate(name string, i state.Identity, csr string, now time.T
 	return i, nil
 }
 
+// answered reports a request that the certificate on record answers: it was asked again before that was read. With
+// another certificate for it nobody would know which of them is used.
+func (k *keys) answered(i state.Identity, csr string, now time.Time) bool {
+	chain := []byte(i.Certificate)
+	by, err := authority.SignedBy(chain)
+	if err != nil || by != k.authority.Fingerprint() {
+		return false
+	}
+	has, err := authority.Inspect(chain)
+	return err == nil && now.Before(has.RenewAt()) && authority.Answers(chain, []byte(csr))
+}
+
 // former are those whose certificate a former authority signed, or who are not known to use a newer one: after a
 // rotation they would be shut out.
 func (k *keys) former(all map[string]state.Identity) (out []string) {

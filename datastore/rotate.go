@@ -46,7 +46,8 @@ func (k rotation) rotate(ctx context.Context, finish bool) (Rotated, error) {
 	k.rouse(k.tended)
 	for end := time.Now().Add(rotatedIn); ; {
 		out, err := k.progress(ctx)
-		if err != nil || out.reached(want) || time.Now().After(end) || !begun && !finish {
+		done := err == nil && (out.reached(want) || !begun && !finish)
+		if done || time.Now().After(end) { // else it may have started anew just then
 			out.Begun = begun
 			return out, err
 		}

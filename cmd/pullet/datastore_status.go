@@ -36,9 +36,10 @@ func datastoreStatusCommand(a *app) *cobra.Command {
 type datastoreStatus struct {
 	Members []datastore.Member `json:"members"`
 	Bears   string             `json:"bears"`
-	Wanted  *wantedMembers     `json:"wanted,omitempty"` // nothing: the repository says nothing
-	Waits   string             `json:"waits,omitempty"`  // for what the next change waits
-	Steps   []state.MemberStep `json:"steps,omitempty"`  // the last ones, the newest last
+	Wanted  *wantedMembers     `json:"wanted,omitempty"`  // nothing: the repository says nothing
+	Waits   string             `json:"waits,omitempty"`   // for what the next change waits
+	Rotates string             `json:"rotates,omitempty"` // how far the authority is exchanged
+	Steps   []state.MemberStep `json:"steps,omitempty"`   // the last ones, the newest last
 }
 
 // wantedMembers are what the repository wants.
@@ -67,12 +68,18 @@ func (a datastoreCmd) status(ctx context.Context, store *state.Store) error {
 	if err != nil {
 		return err
 	}
-	out := datastoreStatus{members, datastore.Bears(members), wantedOf(d.Wanted), d.Steps.Waits, d.Steps.Steps}
+	out := datastoreStatus{
+		Members: members, Bears: datastore.Bears(members), Wanted: wantedOf(d.Wanted), Waits: d.Steps.Waits,
+		Rotates: datastore.Exchanging(d, members), Steps: d.Steps.Steps,
+	}
 	if done, err := a.structured(out); done || err != nil {
 		return err
 	}
 	if err := a.printMembers(out); err != nil {
 		return err
+	}
+	if out.Rotates != "" {
+		fmt.Fprintln(a.out, "rotation: "+out.Rotates)
 	}
 	a.printWanted(out)
 	return nil

@@ -23,6 +23,14 @@ func members(ctx context.Context, store *state.Store) (found []finding) {
 			found = append(found, finding{"datastore", bad, m.Node + ": " + how, "docs/datastore.md"})
 		}
 	}
+	d, err := store.Datastores.All(ctx)
+	if err != nil {
+		return append(found, finding{"datastore", bad, store.Explain(err).Error(), ""})
+	}
+	if how := datastore.Exchanging(d, all); how != "" {
+		found = append(found, finding{"datastore", warn, "the authority is exchanged: " + how,
+			"bring back who is away; pullet fleet rotate, on a member, says who is waited for"})
+	}
 	if len(found) == 0 {
 		found = append(found, finding{Check: "datastore", State: fine, What: datastore.Bears(all)})
 	}

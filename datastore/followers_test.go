@@ -170,10 +170,10 @@ func (c *cluster) rotates(before string, old []byte, names ...string) {
 }
 
 // believes has who looks at the members believe these authorities.
-func (c *cluster) believes(bundle []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.followed = bundle
+func (f *fleet) believes(bundle []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.followed = bundle
 }
 
 // letsIn reports whether a member lets somebody in.

@@ -76,7 +76,7 @@ func (k rotation) record(ctx context.Context, finish bool) (begun bool, err erro
 	switch underWay := k.underWay(r); {
 	case finish && !underWay:
 		return false, errors.New("no rotation is under way: pullet fleet rotate begins one")
-	case finish && r.Phase == state.RotationBelieve:
+	case finish && !r.Reached(state.RotationSign):
 		return false, errors.New("the members of the datastore do not all believe the new authority yet, and who is left " +
 			"then would be shut out: pullet fleet rotate says which are waited for")
 	case underWay && (!finish || r.Finish):

@@ -42,7 +42,11 @@ func (a fleetCmd) rotate(ctx context.Context, finish bool) error {
 	}
 	a.printRotated(done, finish)
 	if done.Begun {
-		fmt.Fprintf(a.out, "keep a copy of the new authority.pem in %s offline, as soon as it signs\n", c.Datastore.Dir)
+		when := ""
+		if done.Phase == state.RotationBelieve {
+			when = ", when it signs"
+		}
+		fmt.Fprintf(a.out, "keep a copy of the new authority.pem in %s offline%s\n", c.Datastore.Dir, when)
 	}
 	return nil
 }

@@ -38,6 +38,7 @@ func (k rotation) advance(ctx context.Context) error {
 		cancel()
 		if changed {
 			k.rouse(k.wake)
+			k.rouse(k.tended) // it says what it has now
 		}
 		if err != nil || !changed {
 			return err

@@ -136,8 +136,8 @@ func TestJoinAgainForgetsKeys(t *testing.T) {
 	}
 }
 
-// TestRenewalSaidAgain: while the authority is exchanged, a host that was cut off when it said which certificate it uses
-// says it again: the rotation waits for that.
+// TestRenewalSaidAgain: while the authority is exchanged, a host that was cut off when it said which certificate it
+// uses says it again: the rotation waits for that.
 func TestRenewalSaidAgain(t *testing.T) {
 	t.Parallel()
 	f := newFounder(t)
@@ -148,7 +148,9 @@ func TestRenewalSaidAgain(t *testing.T) {
 	if _, err := datastore.Rotate(t.Context(), f.Datastore, false); err != nil {
 		t.Fatal(err)
 	}
-	store, err := f.OpenStore(t.Context())
+	config := f.store()
+	config.TLS = f.Etcd.TLS
+	store, err := state.Open(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,8 +90,8 @@ func TestFits(t *testing.T) {
 	wantError(t, "no certificate", Fits(key, nil, a.Bundle(), web1, noon), "there is none in the text")
 }
 
-// TestExpect: who expects the next authority believes what it signs, and signs nothing with it. Only what Rotate made of
-// the one that signs now is expected: none that another key made, none from before, and none of a later rotation.
+// TestExpect: who expects the next authority believes what it signs, and signs nothing with it. Only what Rotate made
+// of the one that signs now is expected: none that another key made, none from before, and none of a later rotation.
 func TestExpect(t *testing.T) {
 	next := func(a *Authority) *Authority {
 		t.Helper()

@@ -56,8 +56,8 @@ func (c *cluster) follow(names ...string) (pulls *atomic.Int64) {
 	return pulls
 }
 
-// refused reports an error that is no lack of an answer: one side does not believe the other, or did something else than
-// it was to do.
+// refused reports an error that is no lack of an answer: one side does not believe the other, or did something else
+// than it was to do.
 func refused(err error) bool {
 	away, unreachable := errors.AsType[*state.UnreachableError](err)
 	if !unreachable {

@@ -3,10 +3,10 @@ package datastore
 import (
 	"context"
 	"slices"
+	"strings"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
-	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 
@@ -81,7 +81,7 @@ func Exchanging(d state.Datastore, members []Member) string {
 	for _, m := range members {
 		nodes = append(nodes, m.Node)
 	}
-	left := safetext.Some(lacking(d.Rotation, nodes, d.Reach), maxShown)
+	left := strings.Join(lacking(d.Rotation, nodes, d.Reach), ", ")
 	switch d.Rotation.Phase {
 	case state.RotationBelieve:
 		return "the members learn to believe the next authority: waits for " + left
@@ -96,6 +96,3 @@ func Exchanging(d state.Datastore, members []Member) string {
 	}
 	return ""
 }
-
-// maxShown is how many members are named: there are nine at most.
-const maxShown = 9

@@ -15,8 +15,8 @@ import (
 // whether all others serve.
 const restartTTL = 20
 
-// restart starts the member anew, which reads what it believes when it starts: one at a time, while all others serve and
-// are enough without it. It is false where that has to wait.
+// restart starts the member anew, which reads what it believes when it starts: one at a time, while all others serve
+// and are enough without it. It is false where that has to wait.
 func (x *exchange) restart(ctx, runs context.Context) (bool, error) {
 	if len(x.members) == 1 {
 		return true, x.anew(runs)
@@ -67,8 +67,8 @@ func (x *exchange) voters() []*pb.Member {
 	})
 }
 
-// othersServe reports that all other members serve, as this one will see them when it started anew, and that they are a
-// quorum.
+// othersServe reports that all other members serve, as this one will see them when it started anew, and that they are
+// a quorum.
 func (x *exchange) othersServe(ctx context.Context) (bool, error) {
 	credentials, err := os.ReadFile(x.file(keeperFile))
 	if err != nil {

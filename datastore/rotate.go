@@ -32,8 +32,8 @@ type Rotated struct {
 // rotation exchanges the authority.
 type rotation struct{ *keeper }
 
-// rotate makes a new authority, which signs when all members believe it, beside the one before. With finish it ends the
-// rotation although somebody has no certificate of the new one.
+// rotate makes a new authority, which signs when all members believe it, beside the one before. With finish it ends
+// the rotation although somebody has no certificate of the new one.
 func (k rotation) rotate(ctx context.Context, finish bool) (Rotated, error) {
 	begun, err := k.record(ctx, finish)
 	if err != nil {
@@ -96,8 +96,8 @@ func (k rotation) record(ctx context.Context, finish bool) (begun bool, err erro
 	return begun, err
 }
 
-// underWay reports a rotation that this member takes part in. What it cannot use is none: as long as it does not believe
-// the next authority nobody signs with that, so that another one may take its place.
+// underWay reports a rotation that this member takes part in. What it cannot use is none: as long as it does not
+// believe the next authority nobody signs with that, so that another one may take its place.
 func (k rotation) underWay(r state.Rotation) bool {
 	if k.keys.authority.Rotating() {
 		return true

@@ -34,8 +34,8 @@ func (f *fleet) own() *authority.Authority {
 	return k.authority
 }
 
-// TestRotationRefuses: whoever writes etcd neither has a member believe an authority of his own, or one from before, nor
-// keeps the fleet from rotating in order.
+// TestRotationRefuses: whoever writes etcd neither has a member believe an authority of his own, or one from before,
+// nor keeps the fleet from rotating in order.
 func TestRotationRefuses(t *testing.T) {
 	t.Parallel()
 	f := made(t)

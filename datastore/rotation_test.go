@@ -10,8 +10,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestRotation: three members exchange the authority, one behind the other. Every pull of every host works all the time,
-// and in the end nobody is let in with a certificate of the former one.
+// TestRotation: three members exchange the authority, one behind the other. Every pull of every host works all the
+// time, and in the end nobody is let in with a certificate of the former one.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	c, old := several(t, 3)
@@ -94,8 +94,8 @@ func TestRotationOfFive(t *testing.T) {
 	c.rotates(before, old, names...)
 }
 
-// TestRotationMissed: a member that goes away when all believe the next authority, and comes back late, was missed: the
-// former authority counted until it had followed, also where an operator would not wait for hosts.
+// TestRotationMissed: a member that goes away when all believe the next authority, and comes back late, was missed:
+// the former authority counted until it had followed, also where an operator would not wait for hosts.
 func TestRotationMissed(t *testing.T) {
 	t.Parallel()
 	c, old := several(t, 3)

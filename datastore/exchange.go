@@ -95,19 +95,22 @@ func (x *exchange) step(ctx, runs context.Context) (bool, error) {
 
 // take places what this member got. It has to be the next one of the authority that it has: who writes etcd may have
 // written it, and encrypt what he likes for everybody.
-func (k *exchange) take() error {
-	sealed, got := k.record.Sealed[k.Node]
-	if !got || k.keys.exchanged(k.record.Authority) != nil {
+func (x *exchange) take() error {
+	sealed, got := x.record.Sealed[x.Node]
+	if !got || x.keys.exchanged(x.record.Authority) != nil {
 		return nil
 	}
-	next, err := k.received(sealed)
-	if err == nil {
-		err = k.keys.placeNext(next)
+	next, err := x.received(sealed)
+	switch {
+	case err == nil && next.Fingerprint() != x.record.Authority:
+		err = fmt.Errorf("it is %s, and %s is recorded", next.Fingerprint(), x.record.Authority)
+	case err == nil:
+		err = x.keys.placeNext(next)
 	}
 	if err != nil {
 		return fmt.Errorf("what this member got to exchange the authority: %w; type pullet fleet rotate on this host", err)
 	}
-	k.Log.WithField("authority", next.Fingerprint()).Info("the next authority is here")
+	x.Log.WithField("authority", next.Fingerprint()).Info("the next authority is here")
 	return nil
 }
 

@@ -75,6 +75,7 @@ func TestRotationRefuses(t *testing.T) {
 			"a planted one":                   with(planted, phase, f.sealedFor(host, planted)),
 			"one that a planted one made":     with(forged, phase, f.sealedFor(host, forged)),
 			"one that is not what it says":    with(genuine, phase, f.sealedFor(host, planted)),
+			"another one than is recorded":    with(planted, phase, f.sealedFor(host, genuine)),
 			"one that is for another host":    with(genuine, phase, f.sealedFor(elsewhere, genuine)),
 			"one that was cut off":            with(genuine, phase, damaged),
 			"one of which the end alone came": with(genuine, phase, state.Sealed{}),
@@ -151,7 +152,6 @@ func TestRotationHalfDone(t *testing.T) {
 		}},
 	} {
 		t.Run(one.what, func(t *testing.T) {
-			t.Parallel()
 			f := made(t)
 			f.serve()
 			f.end()

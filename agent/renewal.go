@@ -51,6 +51,9 @@ func (r renewal) keep(ctx context.Context, fleet state.Authority) (bool, error) 
 		bundle, followed = []byte(fleet.Bundle), true
 	}
 	due, err := r.due(has, text, bundle)
+	if err == nil && !due {
+		err = r.confirm(ctx, has, bundle)
+	}
 	if err != nil || !due {
 		return followed, err
 	}
@@ -78,6 +81,20 @@ func (r renewal) due(has authority.Certificate, credentials, bundle []byte) (boo
 	}
 	by, err := authority.SignedBy(credentials)
 	return by != signs[0], err
+}
+
+// confirm says once more which certificate is in use, while the authority is exchanged and that is not on record: who
+// said so first may have been cut off, and all others wait for it.
+func (r renewal) confirm(ctx context.Context, has authority.Certificate, bundle []byte) error {
+	believed, err := authority.Fingerprints(bundle)
+	if err != nil || len(believed) == 1 {
+		return err
+	}
+	id, _, err := r.store.Identities.Issued(ctx, has.Name)
+	if err != nil || id.Certificate == "" || id.Uses == has.Serial {
+		return err
+	}
+	return r.store.Identities.Ask(ctx, has.Name, state.Request{Uses: has.Serial})
 }
 
 // replace asks for the next certificate, or places it where it is there.

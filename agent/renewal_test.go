@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/datastore"
 	"github.com/pullet/pullet/state"
 )
 
@@ -133,4 +134,46 @@ func TestJoinAgainForgetsKeys(t *testing.T) {
 	if _, err := os.Stat(f.Etcd.TLS.Cert + nextFile); err == nil {
 		t.Error("the key of before still waits for a certificate")
 	}
+}
+
+// TestRenewalSaidAgain: while the authority is exchanged, a host that was cut off when it said which certificate it
+// uses says it again: the rotation waits for that.
+func TestRenewalSaidAgain(t *testing.T) {
+	t.Parallel()
+	f := newFounder(t)
+	if err := f.create(); err != nil {
+		t.Fatal(err)
+	}
+	f.serves()
+	if _, err := datastore.Rotate(t.Context(), f.Datastore, false); err != nil {
+		t.Fatal(err)
+	}
+	config := f.store()
+	config.TLS = f.Etcd.TLS
+	store, err := state.Open(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	r := renewal{f.Etcd.TLS, store, time.Now()}
+	before := contentOf(t, r.files.Cert)
+	f.until("its next certificate is in use", func() bool { r.keeps(t); return string(contentOf(t, r.files.Cert)) != string(before) })
+	has, err := authority.Inspect(contentOf(t, r.files.Cert))
+	if err != nil {
+		t.Fatal(err)
+	}
+	uses := func() string {
+		t.Helper()
+		id, _, err := store.Identities.Issued(t.Context(), "web1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id.Uses
+	}
+	f.until("that is on record", func() bool { return uses() == has.Serial })
+	if err := store.Identities.Ask(t.Context(), "web1", state.Request{Uses: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	f.until("another one is", func() bool { return uses() == "1" })
+	f.until("it says it again", func() bool { r.keeps(t); return uses() == has.Serial })
 }

@@ -42,6 +42,12 @@ func (a *Authority) Issue(csr []byte, s Subject, hosts []string, life time.Durat
 	return append(encodeCertificate(der), encodeCertificate(signing.Raw)...), nil
 }
 
+// Answers reports a chain that answers a request: its certificate is for the key of the request.
+func Answers(chain, csr []byte) bool {
+	cert, err := firstCertificate(chain)
+	return err == nil && sameKey(cert, string(csr)) == nil
+}
+
 // template is a certificate without its key.
 func (a *Authority) template(s Subject, hosts []string, life time.Duration, now time.Time) (*x509.Certificate, error) {
 	if err := s.check(); err != nil {

@@ -64,9 +64,9 @@ func linksIn(blocks []*pem.Block) (links []*x509.Certificate, err error) {
 	return links, nil
 }
 
-// Follow says whether a host that believes one bundle may believe another one in its place: each authority in it is one
-// that the host believes, or that such a one vouched for, directly or through others. What it does not vouch for is an
-// error.
+// Follow says whether a host that believes one bundle may believe another one in its place: each authority in it is
+// one that the host believes, or that such a one vouched for, directly or through others. What it does not vouch for
+// is an error.
 func Follow(believed, offered, links []byte) error {
 	known, err := readBundle(believed)
 	if err != nil {
@@ -96,8 +96,24 @@ func Follow(believed, offered, links []byte) error {
 	return nil
 }
 
-// sameAuthority reports two certificates of one key and one fleet. A certificate that signed itself proves nothing: its
-// key does.
+// Expect makes an authority that signs as this one does, and believes the next one beside all that the next one
+// believes. Members of a datastore need it: when all of them believe the next authority, the first one may sign with
+// it. It fails for what Rotate did not make of this authority.
+func (a *Authority) Expect(next *Authority) (*Authority, error) {
+	signing := encodeCertificate(a.certificates[0].Raw)
+	strange := func(cert *x509.Certificate) bool { return !slices.ContainsFunc(a.certificates, cert.Equal) }
+	former := next.certificates[1:]
+	err := Follow(signing, encodeCertificate(next.certificates[0].Raw), next.Links())
+	if err != nil || len(former) == 0 || !former[0].Equal(a.certificates[0]) || slices.ContainsFunc(former, strange) {
+		return nil, fmt.Errorf("the authority %s is not the next one of %s", next.Fingerprint(), a.Fingerprint())
+	}
+	return &Authority{
+		fleet: a.fleet, key: a.key, certificates: append(slices.Clone(former), next.certificates[0]), links: next.links,
+	}, nil
+}
+
+// sameAuthority reports two certificates of one key and one fleet. A certificate that signed itself proves nothing:
+// its key does.
 func sameAuthority(a, b *x509.Certificate) bool {
 	key, ok := a.PublicKey.(interface{ Equal(x crypto.PublicKey) bool })
 	return ok && key.Equal(b.PublicKey) && slices.Equal(a.RawSubject, b.RawSubject) && b.CheckSignatureFrom(b) == nil

@@ -89,3 +89,58 @@ func TestFits(t *testing.T) {
 	wantError(t, "too late", Fits(key, chain, a.Bundle(), web1, noon.Add(2*DefaultLife)), "it ended at")
 	wantError(t, "no certificate", Fits(key, nil, a.Bundle(), web1, noon), "there is none in the text")
 }
+
+// TestExpect: who expects the next authority believes what it signs, and signs nothing with it. Only what Rotate made
+// of the one that signs now is expected: none that another key made, none from before, and none of a later rotation.
+func TestExpect(t *testing.T) {
+	next := func(a *Authority) *Authority {
+		t.Helper()
+		b, err := a.Rotate(noon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	first := created(t, "prod", noon)
+	second := next(first)
+	both, err := first.Expect(second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if both.Fingerprint() != first.Fingerprint() || !both.Rotating() || first.Rotating() {
+		t.Error("another one signs, or nothing is expected: ", both.Fingerprint())
+	}
+	wantError(t, "who believed the first one follows", Follow(first.Bundle(), both.Bundle(), both.Links()), "")
+	wantError(t, "and from there to the next one", Follow(both.Bundle(), second.Bundle(), second.Links()), "")
+	again, err := Parse(both.Encode())
+	if err != nil || !bytes.Equal(again.Encode(), both.Encode()) {
+		t.Error("it cannot be kept: ", err)
+	}
+	stranger := created(t, "prod", noon)
+	linked := &Authority{fleet: "prod", key: stranger.key, certificates: slices.Concat(stranger.certificates, first.certificates),
+		links: second.links}
+	other := next(first)
+	more := &Authority{fleet: "prod", key: second.key, certificates: slices.Concat(second.certificates, stranger.certificates),
+		links: second.links}
+	for _, c := range []struct {
+		what     string
+		of, next *Authority
+		want     string
+	}{
+		{"another one in its place", both, other, ""},
+		{"the same again", both, second, ""},
+		{"a stranger", first, stranger, "is not the next one of " + first.Fingerprint()},
+		{"a stranger with the links of another one", first, linked, "is not the next one of "},
+		{"a stranger beside it", first, more, "is not the next one of "},
+		{"itself", first, first, "is not the next one of "},
+		{"the one after the next", first, next(second.Finish()), "is not the next one of "},
+		{"the finished one", first, second.Finish(), "is not the next one of "},
+		{"the one that signs already", second, second, "is not the next one of "},
+		{"back", second.Finish(), second, "is not the next one of "},
+		{"back to what was believed before", second.Finish(), first, "is not the next one of "},
+		{"of another fleet", created(t, "other", noon), second, "is not the next one of "},
+	} {
+		_, err := c.of.Expect(c.next)
+		wantError(t, c.what, err, c.want)
+	}
+}

@@ -59,7 +59,7 @@ func TestNobodyElseWrites(t *testing.T) {
 	f.join(f.store("admin"), "web1", authority.Node)
 	for _, name := range []string{"web1", "admin"} {
 		client := f.client(name)
-		for _, key := range []string{"wanted", "handed/web1", "reach/db1", "turn", "steps"} {
+		for _, key := range []string{"wanted", "handed/web1", "reach/db1", "turn", "steps", "rotation"} {
 			_, err := client.Put(t.Context(), "/pullet/prod/datastore/"+key, "{}")
 			wantError(t, name+" writes "+key, err, "permission denied")
 			_, err = client.Delete(t.Context(), "/pullet/prod/datastore/"+key)

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"filippo.io/age"
 	"go.etcd.io/etcd/server/v3/storage/datadir"
@@ -112,8 +111,11 @@ func (c Candidate) Accept(h state.Handed, believed []byte) error {
 		return fmt.Errorf("what this host got to carry the datastore: %w", err)
 	}
 	for _, f := range []struct{ name, text string }{
-		{clusterFile, m.Cluster + "\n"}, {joiningFile, told(h)}, {authorityFile, m.Authority},
+		{clusterFile, m.Cluster + "\n"}, {joiningFile, told(h)}, {nextFile, m.Next}, {authorityFile, m.Authority},
 	} {
+		if f.text == "" {
+			continue
+		}
 		if err := durable.Replace(c.file(f.name), []byte(f.text)); err != nil {
 			return err
 		}
@@ -123,15 +125,7 @@ func (c Candidate) Accept(h state.Handed, believed []byte) error {
 
 // opened is what this host got, of an authority that it believes.
 func (c Candidate) opened(h state.Handed, believed []byte) (m Membership, err error) {
-	key, err := c.recipient()
-	if err != nil {
-		return m, err
-	}
-	ids, err := trust.ParseIdentities(trust.File{Name: recipientFile, Content: []byte(key.String())}, nil)
-	if err != nil {
-		return m, err
-	}
-	text, err := trust.Unseal(h.Sealed, ids)
+	text, err := c.unseal(h.Sealed)
 	if err != nil {
 		return m, err
 	}
@@ -142,9 +136,28 @@ func (c Candidate) opened(h state.Handed, believed []byte) (m Membership, err er
 	if err != nil {
 		return m, err
 	}
-	known, err := authority.Fingerprints(believed)
-	if err == nil && !slices.Contains(known, a.Fingerprint()) {
-		err = fmt.Errorf("this host does not believe its authority: %s", a.Fingerprint())
+	if authority.Follow(believed, a.Bundle(), a.Links()) != nil {
+		return m, fmt.Errorf("this host does not believe its authority: %s", a.Fingerprint())
+	}
+	if m.Next == "" {
+		return m, nil
+	}
+	next, err := authority.Parse([]byte(m.Next))
+	if err == nil {
+		_, err = a.Expect(next)
 	}
 	return m, err
+}
+
+// unseal opens what was encrypted for this host.
+func (c Candidate) unseal(text []byte) ([]byte, error) {
+	key, err := c.recipient()
+	if err != nil {
+		return nil, err
+	}
+	ids, err := trust.ParseIdentities(trust.File{Name: recipientFile, Content: []byte(key.String())}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return trust.Unseal(text, ids)
 }

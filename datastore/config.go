@@ -144,6 +144,7 @@ func (c Config) has(name string) bool {
 // The files of a datastore.
 const (
 	authorityFile = "authority.pem" // the authority's key, and all authorities that count
+	nextFile      = "next.pem"      // the next authority, which signs when all members believe it
 	bundleFile    = "ca.pem"        // what the server believes
 	serverFile    = "server.pem"    // credentials of the server
 	keeperFile    = "keeper.pem"    // credentials of the keeper

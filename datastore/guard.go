@@ -23,14 +23,37 @@ type guard struct {
 	begun   chan struct{}                                    // closed when it is known who was revoked
 	revoked map[string]bool                                  // by the number of the certificate; nil: not known yet
 	open    map[string]map[*guardedStream]context.CancelFunc // what goes on, by the number of its certificate
+	paused  bool                                             // the member stops
 }
 
 func newGuard() *guard {
 	return &guard{meter: newMeter(), begun: make(chan struct{}), open: map[string]map[*guardedStream]context.CancelFunc{}}
 }
 
+// options are for a member that starts.
 func (g *guard) options() []grpc.ServerOption {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.paused = false
 	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(g.call, g.meter.call), grpc.ChainStreamInterceptor(g.stream)}
+}
+
+// pause has who watches, or keeps a lease, go on at another member: etcd would wait for them before it stops.
+func (g *guard) pause() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.paused = true
+	for _, some := range g.open {
+		for _, end := range some {
+			end()
+		}
+	}
+}
+
+func (g *guard) pauses() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.paused
 }
 
 // revoke shuts out who has these certificates, and nobody else.
@@ -75,7 +98,10 @@ func (g *guard) stream(server any, s grpc.ServerStream, _ *grpc.StreamServerInfo
 		return err
 	}
 	defer end()
-	return handle(server, guarded)
+	if err = handle(server, guarded); g.pauses() {
+		return errBegins
+	}
+	return err
 }
 
 // begin begins a stream. End has to be called behind it.
@@ -124,7 +150,7 @@ func (g *guard) refuses(cert *x509.Certificate) error {
 	switch {
 	case cert == nil || g.revoked[cert.SerialNumber.Text(16)] || time.Now().After(cert.NotAfter):
 		return rpctypes.ErrGRPCPermissionDenied
-	case g.revoked == nil && cert.Subject.CommonName != keeperUser:
+	case g.paused, g.revoked == nil && cert.Subject.CommonName != keeperUser:
 		return errBegins
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,8 +26,10 @@ import (
 type fleet struct {
 	*testing.T
 	Options
-	bundle      []byte
+	bundle      []byte            // what hosts believe that do not follow
 	credentials map[string][]byte // by name: a key and the chain behind it
+	mu          sync.Mutex        // of the following
+	followed    []byte            // what hosts believe that follow the fleet's authority; nothing: as the others
 	end         func()            // of what serves it
 }
 
@@ -133,11 +136,21 @@ func (f *fleet) connectTo(endpoint string, credentials []byte) (*clientv3.Client
 		return nil, err
 	}
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(f.bundle)
+	roots.AppendCertsFromPEM(f.believed())
 	return clientv3.New(clientv3.Config{
 		Endpoints: []string{endpoint}, DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
 		TLS: &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12},
 	})
+}
+
+// believed is what hosts believe.
+func (f *fleet) believed() []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.followed != nil {
+		return f.followed
+	}
+	return f.bundle
 }
 
 // keeperStore is the record as the keeper opens it.
@@ -154,7 +167,7 @@ func (f *fleet) store(name string) *state.Store {
 	f.Helper()
 	file := filepath.Join(f.TempDir(), "host.pem")
 	ca := file + ".ca"
-	f.must(os.WriteFile(ca, f.bundle, 0o600))
+	f.must(os.WriteFile(ca, f.believed(), 0o600))
 	f.must(os.WriteFile(file, f.credentials[name], 0o600))
 	s, err := state.Open(f.Context(), state.Config{
 		Endpoints: []string{f.Endpoint()}, Fleet: fleetName, TLS: state.TLS{CA: ca, Cert: file, Key: file},

@@ -23,6 +23,7 @@ func (k *keeper) open(ctx context.Context) error {
 	if err := k.keys.believe(); err != nil {
 		return err
 	}
+	k.believes = k.keys.authority.Bundle()
 	if k.among() {
 		k.serves()
 	}
@@ -69,6 +70,7 @@ func (k *keeper) connect(ctx context.Context) error {
 
 func (k *keeper) close() error {
 	err := k.store.Close()
+	k.guard.pause()
 	k.member.stop()
 	return err
 }
@@ -88,6 +90,13 @@ func (k *keeper) round(ctx context.Context) (int64, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now, leads := time.Now(), k.member.leads()
+	rotated, _, err := k.store.Datastores.Rotation(ctx)
+	if err == nil { // before it tells hosts what to believe: another member may have done so already
+		err = rotation{k}.apply(ctx, rotated, now)
+	}
+	if err != nil {
+		return 0, err
+	}
 	if leads {
 		if err := k.begin(ctx); err != nil {
 			return 0, err
@@ -120,7 +129,7 @@ func (k *keeper) do(ctx context.Context, t todo, c state.Credentials, now time.T
 		errs = append(errs, k.users.grant(ctx, name, c.Identities[name].Kind))
 	}
 	for _, name := range t.uses {
-		errs = append(errs, rotation{k}.confirm(ctx, name, c))
+		errs = append(errs, k.confirm(ctx, name, c))
 	}
 	for _, name := range t.issue {
 		errs = append(errs, k.issue(ctx, name, c, now))
@@ -138,6 +147,9 @@ func (k *keeper) revoke(numbers []string, now time.Time) error {
 // issue gives somebody the next certificate. A request that cannot be read is answered by none.
 func (k *keeper) issue(ctx context.Context, name string, c state.Credentials, now time.Time) error {
 	have := c.Identities[name]
+	if k.keys.answered(have, c.Requests[name].CSR, now) {
+		return k.store.Identities.Record(ctx, name, have, c.Revision)
+	}
 	next, err := k.keys.certificate(name, have, c.Requests[name].CSR, now)
 	if refusal, bad := errors.AsType[*authority.Refusal](err); bad {
 		k.Log.WithField("name", name).WithError(refusal).Warn("no certificate")
@@ -153,6 +165,13 @@ func (k *keeper) issue(ctx context.Context, name string, c state.Credentials, no
 	return nil
 }
 
+// confirm records which certificate somebody uses.
+func (k *keeper) confirm(ctx context.Context, name string, c state.Credentials) error {
+	i := c.Identities[name]
+	i.Uses = c.Requests[name].Uses
+	return k.store.Identities.Record(ctx, name, i, c.Revision)
+}
+
 // renew renews the credentials of the datastore itself. etcd reads the server's at each connection; the keeper connects
 // with its own anew.
 func (k *keeper) renew(ctx context.Context, now time.Time) error {
@@ -160,6 +179,11 @@ func (k *keeper) renew(ctx context.Context, now time.Time) error {
 	if err != nil || !due {
 		return err
 	}
+	return k.present(ctx, now)
+}
+
+// present makes new credentials of the datastore itself, and connects with them.
+func (k *keeper) present(ctx context.Context, now time.Time) error {
 	if err := k.keys.write(now); err != nil {
 		return err
 	}

@@ -21,7 +21,8 @@ type keys struct {
 	Config
 	fleet     string
 	authority *authority.Authority
-	revoked   []string // serial numbers in the list of those that count no more; nil: not known
+	next      *authority.Authority // signs when all members believe it; nil: there is none
+	revoked   []string             // serial numbers in the list of those that count no more; nil: not known
 }
 
 // readKeys reads the authority of a datastore.
@@ -41,7 +42,8 @@ func readKeys(c Config, fleet string) (*keys, error) {
 		return nil, fmt.Errorf("the datastore in %s is of the fleet %s, and this host of the fleet %s",
 			c.Dir, a.Fleet(), fleet)
 	}
-	return &keys{Config: c, fleet: fleet, authority: a}, nil
+	k := &keys{Config: c, fleet: fleet, authority: a}
+	return k, k.readNext()
 }
 
 // write writes what hosts and the server believe, and new credentials of the server and of the keeper.
@@ -49,15 +51,19 @@ func (k *keys) write(now time.Time) error {
 	if err := k.believe(); err != nil {
 		return err
 	}
-	for file, who := range map[string]authority.Subject{
-		serverFile: {Fleet: k.fleet, Name: authority.ServerName, Kind: authority.Server},
-		keeperFile: {Fleet: k.fleet, Name: "root", Kind: authority.Keeper},
-	} {
-		if err := k.credentials(file, who, now); err != nil {
-			return err
-		}
+	who := authority.Subject{Fleet: k.fleet, Name: authority.ServerName, Kind: authority.Server}
+	server, err := k.signed(k.authority, who, now)
+	if err != nil {
+		return err
 	}
-	return nil
+	keeper, err := k.keeper(k.authority, now)
+	if err == nil {
+		err = durable.Replace(k.file(serverFile), server)
+	}
+	if err == nil {
+		err = durable.Replace(k.file(keeperFile), keeper)
+	}
+	return err
 }
 
 // believe writes what the server believes. A member reads it when it starts.
@@ -70,6 +76,11 @@ func (k *keys) change(a *authority.Authority) error {
 		k.authority = a
 	}
 	return err
+}
+
+// keeper are credentials of the keeper that an authority signs.
+func (k *keys) keeper(by *authority.Authority, now time.Time) ([]byte, error) {
+	return k.signed(by, authority.Subject{Fleet: k.fleet, Name: keeperUser, Kind: authority.Keeper}, now)
 }
 
 // complete writes what is not there, because authority.pem and a backup of the record are all that was restored. The
@@ -85,21 +96,18 @@ func (k *keys) complete(now time.Time) error {
 	return k.completeList(now)
 }
 
-// credentials makes a key and its certificate, in one file.
-func (k *keys) credentials(file string, who authority.Subject, now time.Time) error {
+// signed makes a key and its certificate.
+func (k *keys) signed(by *authority.Authority, who authority.Subject, now time.Time) ([]byte, error) {
 	key, csr, err := authority.Request()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var hosts []string
 	if who.Kind == authority.Server {
 		hosts = k.hosts()
 	}
-	chain, err := k.authority.Issue(csr, who, hosts, authority.DefaultLife, now)
-	if err != nil {
-		return err
-	}
-	return durable.Replace(k.file(file), append(key, chain...))
+	chain, err := by.Issue(csr, who, hosts, authority.DefaultLife, now)
+	return append(key, chain...), err
 }
 
 // mostValid is how many certificates somebody may have at a time. A host that asks again and again gets no more: the
@@ -126,6 +134,18 @@ func (k *keys) certificate(name string, i state.Identity, csr string, now time.T
 	i.Certificate, i.At = string(chain), now.UTC()
 	i.Serials = append(i.Serials, state.Serial{Number: c.Serial, Until: c.NotAfter})
 	return i, nil
+}
+
+// answered reports a request that the certificate on record answers: it was asked again before that was read. With
+// another certificate for it nobody would know which of them is used.
+func (k *keys) answered(i state.Identity, csr string, now time.Time) bool {
+	chain := []byte(i.Certificate)
+	by, err := authority.SignedBy(chain)
+	if err != nil || by != k.authority.Fingerprint() {
+		return false
+	}
+	has, err := authority.Inspect(chain)
+	return err == nil && now.Before(has.RenewAt()) && authority.Answers(chain, []byte(csr))
 }
 
 // former are those whose certificate a former authority signed, or who are not known to use a newer one: after a

@@ -21,11 +21,7 @@ func (k *keeper) lead(ctx context.Context, c state.Credentials, now time.Time) e
 		return err
 	}
 	known := decide(c, k.strangers(c, names, now), now)
-	err = errors.Join(k.do(ctx, known, c, now), k.publish(ctx, c.Identities))
-	if err == nil && k.keys.authority.Rotating() && len(k.keys.former(c.Identities)) == 0 {
-		err = rotation{k}.finish(ctx, c, now)
-	}
-	return err
+	return errors.Join(k.do(ctx, known, c, now), k.publish(ctx, c.Identities))
 }
 
 // admitTime is how long a member takes at most to let in somebody: it is a user before it is on record.

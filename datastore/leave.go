@@ -39,7 +39,8 @@ func (c leaving) putAside(now time.Time) (string, error) {
 		return "", err
 	}
 	for _, name := range []string{
-		memberDir, clusterFile, lifeFile, joiningFile, keeperFile, serverFile, bundleFile, crlFile, shutFile, authorityFile,
+		memberDir, clusterFile, lifeFile, joiningFile, keeperFile, serverFile, bundleFile, crlFile, shutFile, nextFile,
+		authorityFile,
 	} {
 		err := os.Rename(c.file(name), filepath.Join(gathered, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -190,6 +190,11 @@ func (c Config) asKeeper(endpoints ...string) (*clientv3.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.asking(with, endpoints...)
+}
+
+// asking is a client of members, at first of the one of this host.
+func (c Config) asking(with *tls.Config, endpoints ...string) (*clientv3.Client, error) {
 	if len(endpoints) == 0 {
 		endpoints = []string{c.loopback()}
 	}
@@ -200,7 +205,7 @@ func (c Config) asKeeper(endpoints ...string) (*clientv3.Client, error) {
 
 // presents is how the datastore of this host connects to another one, with the credentials in a file.
 func (c Config) presents(credentials string) (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(c.file(credentials), c.file(credentials))
+	text, err := os.ReadFile(c.file(credentials))
 	if err != nil {
 		return nil, err
 	}
@@ -208,9 +213,22 @@ func (c Config) presents(credentials string) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	with, err := presenting(text, bundle)
+	if err != nil {
+		return nil, fmt.Errorf("%s and %s: %w", c.file(credentials), c.file(bundleFile), err)
+	}
+	return with, nil
+}
+
+// presenting presents credentials to whom these authorities vouch for.
+func presenting(credentials, bundle []byte) (*tls.Config, error) {
+	pair, err := tls.X509KeyPair(credentials, credentials)
+	if err != nil {
+		return nil, err
+	}
 	believes := x509.NewCertPool()
 	if !believes.AppendCertsFromPEM(bundle) {
-		return nil, errors.New("there is no certificate in " + c.file(bundleFile))
+		return nil, errors.New("there is no certificate of an authority")
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: believes, MinVersion: tls.VersionTLS12}, nil
 }

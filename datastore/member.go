@@ -124,6 +124,8 @@ func (c Config) member(name string) (*embed.Config, error) {
 		ClientCertAuth: true, CRLFile: c.file(crlFile),
 	}
 	out.EnableGRPCGateway = false // it would act with the certificate of the server
+	// Calls alone come to the port for clients: where HTTP does, too, etcd answers calls with nonsense while it stops.
+	out.ListenClientHttpUrls = []url.URL{{Scheme: "unix", Host: filepath.Join(c.Dir, "http.sock:0")}}
 	out.QuotaBackendBytes = c.quota()
 	out.CompactionBatchLimit = compactedAtOnce
 	out.AutoCompactionMode, out.AutoCompactionRetention = "periodic", keptHistory

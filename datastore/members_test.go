@@ -203,7 +203,7 @@ func (c *cluster) pulls(name string) {
 			}
 			store.Client.SetEndpoints(all.endpoints...)
 			if handed, err := store.Datastores.HandedTo(ctx, name); err == nil && handed != nil && h.Awaits(*handed) {
-				err := h.Accept(*handed, c.bundle)
+				err := h.Accept(*handed, c.believed())
 				if err != nil && h.lost.Load() {
 					if offer, err = h.Offer(h.Addresses); err == nil {
 						err = store.Datastores.Offer(ctx, name, offer)

@@ -41,13 +41,16 @@ type keeper struct {
 	store  *state.Store
 	users  users
 	cared  cared
-	broken error                // nothing is open any more
-	began  bool                 // as a leader
-	seen   map[string]time.Time // users whom nobody invited, since when
-	wake   chan struct{}        // the members changed: hosts are to know
-	lives  *lives
-	unlike []string         // the members whose record differs from this one's
-	turn   clientv3.LeaseID // of the turn to be away for a moment, as far as this process knows
+	broken error // nothing is open any more
+
+	believes []byte               // the authorities that the member believes, as it started
+	began    bool                 // as a leader
+	seen     map[string]time.Time // users whom nobody invited, since when
+	wake     chan struct{}        // the members changed: hosts are to know
+	tended   chan struct{}        // something is to be done among the members
+	lives    *lives
+	unlike   []string         // the members whose record differs from this one's
+	turn     clientv3.LeaseID // of the turn to be away for a moment, as far as this process knows
 }
 
 const (
@@ -76,7 +79,8 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func run(ctx context.Context, o Options) (err error) {
-	k := &keeper{Options: o, guard: newGuard(), wake: make(chan struct{}, 1), lives: &lives{Options: o}}
+	k := &keeper{Options: o, guard: newGuard(), lives: &lives{Options: o}}
+	k.wake, k.tended = make(chan struct{}, 1), make(chan struct{}, 1)
 	if k.keys, err = readKeys(o.Config, o.Fleet); err != nil {
 		return err
 	}
@@ -121,7 +125,11 @@ func run(ctx context.Context, o Options) (err error) {
 	defer cancel()
 	tended.Go(func() { k.tend(ctx) })
 	tended.Go(func() { comparing{k}.compare(ctx, end) })
-	return k.loop(ctx)
+	err = k.loop(ctx)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil { // it started anew just then
+		return nil
+	}
+	return err
 }
 
 // first does what comes before others are answered. Together with other members it is tried again: they may change

@@ -26,9 +26,6 @@ const keptSteps = 50
 func (t *tending) step(ctx context.Context, store *state.Store, v view) error {
 	cluster := t.cluster(v, time.Now())
 	next := membership.Next(cluster)
-	if next.Kind == membership.Add && v.rotating {
-		next = membership.Step{Why: "members come when the authority is exchanged: pullet fleet rotate"}
-	}
 	if next.Kind == membership.Add && !t.among() {
 		return t.listen(ctx, store)
 	}
@@ -42,11 +39,16 @@ func (t *tending) step(ctx context.Context, store *state.Store, v view) error {
 	if err := t.take(ctx, store, v, next); err != nil {
 		return fmt.Errorf("%s %s: %w", next.Kind, next.Node, err)
 	}
+	t.rouse(t.wake)
+	return nil
+}
+
+// rouse wakes who waits.
+func (k *keeper) rouse(who chan struct{}) {
 	select {
-	case t.wake <- struct{}{}:
+	case who <- struct{}{}:
 	default: // it is awake already
 	}
-	return nil
 }
 
 // record records a step before it is taken, and for what the next one waits. It is true for one that was not tried
@@ -161,22 +163,25 @@ func (t *tending) hand(ctx context.Context, store *state.Store, v view) error {
 
 // Membership is what a host gets that becomes a member.
 type Membership struct {
-	Authority string `json:"authority"` // with its key, in PEM
-	Cluster   string `json:"cluster"`   // the members with their addresses, as etcd wants to have them
+	Authority string `json:"authority"`      // with its key, in PEM
+	Next      string `json:"next,omitempty"` // the next one with its key, where all members learn to believe that
+	Cluster   string `json:"cluster"`        // the members with their addresses, as etcd wants to have them
 }
 
 // handTo gives a host what it needs, where it does not have that already.
 func (t *tending) handTo(
 	ctx context.Context, store *state.Store, c state.Carrier, node string, id uint64, members []*pb.Member,
 ) error {
-	cluster := clusterOf(members, id, node)
-	tells := cluster + " " + c.Recipient // a host that lost its disk comes with another key
-	if t.handed[id] == tells {
-		return nil
-	}
+	m := Membership{Cluster: clusterOf(members, id, node)}
 	t.mu.Lock()
-	m := Membership{string(t.keys.authority.Encode()), cluster}
+	// A host that lost its disk comes with another key.
+	knows := m.Cluster + " " + c.Recipient + " " + string(t.keys.authority.Bundle())
+	var err error
+	m.Authority, m.Next, err = t.keys.handed()
 	t.mu.Unlock()
+	if err != nil || t.handed[id] == knows {
+		return err
+	}
 	h, err := handed(c.Recipient, id, m)
 	if err != nil {
 		return err
@@ -184,19 +189,24 @@ func (t *tending) handTo(
 	if err := store.Datastores.Hand(ctx, node, h); err != nil {
 		return err
 	}
-	t.handed[id] = tells
+	t.handed[id] = knows
 	return nil
 }
 
 // handed is what a member gets, encrypted for its host.
 func handed(recipient string, id uint64, m Membership) (state.Handed, error) {
+	text, _ := json.Marshal(m) // cannot fail: it is texts
+	sealed, err := sealed(recipient, text)
+	return state.Handed{Member: id, Sealed: sealed}, err
+}
+
+// sealed is a text, encrypted for one recipient.
+func sealed(recipient string, text []byte) ([]byte, error) {
 	to, err := trust.ParseRecipient(recipient)
 	if err != nil {
-		return state.Handed{}, err
+		return nil, err
 	}
-	text, _ := json.Marshal(m) // cannot fail: it is two texts
-	sealed, err := trust.SealBinary(text, []trust.Recipient{to})
-	return state.Handed{Member: id, Sealed: sealed}, err
+	return trust.SealBinary(text, []trust.Recipient{to})
 }
 
 // clusterOf are the members for one that comes.

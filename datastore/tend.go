@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"time"
 
@@ -25,7 +26,7 @@ const (
 type tending struct {
 	*keeper
 	lease  clientv3.LeaseID
-	said   state.Reach          // as it is on record
+	said   state.Reach          // what this member says, as it is on record
 	away   map[string]time.Time // since when nobody reaches a member, as far as this one knows
 	looked time.Time            // at all members, last
 	handed map[uint64]string    // by member: what its host was told, and for which key
@@ -38,9 +39,10 @@ func (k *keeper) tend(ctx context.Context) {
 	every := time.NewTicker(cmp.Or(k.every, tendEvery))
 	defer every.Stop()
 	for {
-		t.log(ctx, t.look(ctx))
+		t.log(ctx, errors.Join(t.look(ctx), rotation{t.keeper}.advance(ctx)))
 		select {
 		case <-every.C:
+		case <-t.tended:
 		case <-ctx.Done():
 			return
 		}
@@ -88,9 +90,7 @@ func (t *tending) look(ctx context.Context) error {
 	if err != nil || d.Wanted == nil {
 		return err
 	}
-	t.mu.Lock()
-	now := view{listed.Members, all, d, uint64(member.server.Server.MemberID()), t.keys.authority.Rotating()}
-	t.mu.Unlock()
+	now := view{listed.Members, all, d, uint64(member.server.Server.MemberID())}
 	return errors.Join(t.hand(ctx, store, now), t.step(ctx, store, now))
 }
 
@@ -125,7 +125,8 @@ func statuses(ctx context.Context, c *clientv3.Client, members []*pb.Member) map
 	return out
 }
 
-// say records whom this member does not reach, with its lease. A member alone says nothing.
+// say records whom this member does not reach, and what it has of the authority, with its lease. A member alone says
+// nothing.
 func (t *tending) say(
 	ctx context.Context, store *state.Store, members []*pb.Member, all map[uint64]*clientv3.StatusResponse,
 ) error {
@@ -133,8 +134,13 @@ func (t *tending) say(
 		return nil
 	}
 	t.mu.Lock()
-	says := state.Reach{Away: []string{}, Unlike: t.unlike}
+	says, err := rotation{t.keeper}.itself()
+	says.Unlike = t.unlike
 	t.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	says.Away = []string{}
 	for _, m := range members {
 		if all[m.ID] == nil && m.Name != "" {
 			says.Away = append(says.Away, m.Name)
@@ -147,7 +153,7 @@ func (t *tending) say(
 			t.lease = 0
 		case err != nil:
 			return err
-		case slices.Equal(says.Away, t.said.Away) && slices.Equal(says.Unlike, t.said.Unlike):
+		case reflect.DeepEqual(says, t.said):
 			return nil
 		}
 	}

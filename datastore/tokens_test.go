@@ -113,6 +113,10 @@ func TestRequests(t *testing.T) {
 			t.Errorf("%s: %d certificates", what, len(i.Serials))
 		}
 	}
+	once, twice := ask(string(good)), ask(string(good))
+	if again := ask(string(good)); len(once.Serials) != len(again.Serials) || again.Certificate != twice.Certificate {
+		t.Error("a request that was answered got another certificate")
+	}
 	// One that cannot be read at all stays, and the keeper goes on.
 	_, err = c.Put(t.Context(), "/pullet/prod/request/db1", "{")
 	f.must(err)

@@ -15,11 +15,10 @@ import (
 
 // view is what a leader sees of the datastore.
 type view struct {
-	members  []*pb.Member
-	answers  map[uint64]*clientv3.StatusResponse
-	record   state.Datastore
-	self     uint64
-	rotating bool // the authority is exchanged
+	members []*pb.Member
+	answers map[uint64]*clientv3.StatusResponse
+	record  state.Datastore
+	self    uint64
 }
 
 // node is the host of a member; "" where nobody knows it.

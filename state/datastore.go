@@ -16,6 +16,7 @@ type Datastore struct {
 	Reach    map[string]Reach
 	Moving   map[string]bool
 	Alive    map[string]bool // of the carriers: they have a lease
+	Rotation Rotation        // the last one
 	Steps    MemberSteps
 	StepsRev int64 // the revision of Steps
 }
@@ -59,6 +60,8 @@ func (d *Datastore) add(s *Store, k Key, kv *mvccpb.KeyValue) {
 		keep(s, kv, k.Node, d.Reach)
 	case "datastore/moving/NODE":
 		d.Moving[k.Node] = true
+	case "datastore/rotation":
+		d.Rotation, _ = Read[Rotation](s, kv) // one that cannot be read is none
 	case "datastore/steps":
 		d.Steps, _ = Read[MemberSteps](s, kv) // for people, and for who failed last: written anew
 		d.StepsRev = kv.ModRevision

@@ -37,10 +37,13 @@ type Handed struct {
 	Sealed []byte `json:"sealed"`
 }
 
-// Reach is what a member says of the others. It ends with the member's lease.
+// Reach is what a member says of the others, and of itself. It ends with the member's lease.
 type Reach struct {
-	Away   []string `json:"away"`             // the nodes of members that it does not reach
-	Unlike []string `json:"unlike,omitempty"` // the nodes of members whose record differs from its own
+	Away      []string `json:"away"`                // the nodes of members that it does not reach
+	Unlike    []string `json:"unlike,omitempty"`    // the nodes of members whose record differs from its own
+	Recipient string   `json:"recipient,omitempty"` // the public key of age that a next authority is encrypted for
+	Believes  []string `json:"believes,omitempty"`  // fingerprints of the authorities that it believes, sorted
+	Presents  string   `json:"presents,omitempty"`  // that of the authority which signed its own certificate
 }
 
 // MemberSteps are the last steps of those who change the members, the newest last.
@@ -109,6 +112,12 @@ func (r *Reach) check(Key) error {
 	var c checks
 	c.nodes(r.Away)
 	c.nodes(r.Unlike)
+	c.word("recipient", r.Recipient)
+	c.word("presents", r.Presents)
+	c.count("authorities", len(r.Believes), maxList)
+	for _, one := range r.Believes {
+		c.word("believes", one)
+	}
 	return c.err
 }
 

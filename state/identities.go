@@ -106,11 +106,15 @@ func (s *Identities) First(ctx context.Context, name string, i Identity) error {
 }
 
 // Record records what was issued to somebody, in the place of what was asked. It is refused where another member
-// changed or revoked that one behind a revision: what it decided counts.
+// changed or revoked that one behind a revision: what it decided counts. What was asked behind that revision stays.
 func (s *Identities) Record(ctx context.Context, name string, i Identity, revision int64) error {
+	request := s.requestKey(name)
 	done, err := s.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(s.key(name)), ">", 0), s.unchanged(name, revision)).
-		Then(Put(s.key(name), i), clientv3.OpDelete(s.requestKey(name))).Commit()
+		Then(Put(s.key(name), i), clientv3.OpTxn(
+			[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(request), "<", revision+1)},
+			[]clientv3.Op{clientv3.OpDelete(request)}, nil,
+		)).Commit()
 	return changed(name, done, err)
 }
 

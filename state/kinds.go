@@ -109,6 +109,13 @@ var kinds = []kind{
 	{"datastore/moving/NODE", operators, nil, "", ""},
 	{"datastore/turn", keeper, examines[Word], "", ""},
 	{"datastore/steps", keeper, examines[MemberSteps], "", ""},
+	{
+		"datastore/rotation",
+		keeper,
+		examines[Rotation],
+		"members keep the authority that they have",
+		"pullet fleet rotate",
+	},
 	{"datastore/recovered", keeper, examines[Recoveries], "", ""},
 	{"blob/DIGEST/CHUNK", nodes, nil, "", ""}, // its content is held against the digest
 	{

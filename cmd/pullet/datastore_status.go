@@ -36,10 +36,11 @@ func datastoreStatusCommand(a *app) *cobra.Command {
 type datastoreStatus struct {
 	Members []datastore.Member `json:"members"`
 	Bears   string             `json:"bears"`
-	Unlike  string             `json:"unlike,omitempty"` // which members' records differ, where nobody knows who is wrong
-	Wanted  *wantedMembers     `json:"wanted,omitempty"` // nothing: the repository says nothing
-	Waits   string             `json:"waits,omitempty"`  // for what the next change waits
-	Steps   []state.MemberStep `json:"steps,omitempty"`  // the last ones, the newest last
+	Unlike  string             `json:"unlike,omitempty"`  // which members' records differ, where nobody knows who is wrong
+	Wanted  *wantedMembers     `json:"wanted,omitempty"`  // nothing: the repository says nothing
+	Waits   string             `json:"waits,omitempty"`   // for what the next change waits
+	Rotates string             `json:"rotates,omitempty"` // how far the authority is exchanged
+	Steps   []state.MemberStep `json:"steps,omitempty"`   // the last ones, the newest last
 }
 
 // wantedMembers are what the repository wants.
@@ -69,13 +70,17 @@ func (a datastoreCmd) status(ctx context.Context, store *state.Store) error {
 		return err
 	}
 	out := datastoreStatus{
-		members, datastore.Bears(members), datastore.Unlike(d), wantedOf(d.Wanted), d.Steps.Waits, d.Steps.Steps,
+		Members: members, Bears: datastore.Bears(members), Unlike: datastore.Unlike(d), Wanted: wantedOf(d.Wanted),
+		Waits: d.Steps.Waits, Rotates: datastore.Exchanging(d, members), Steps: d.Steps.Steps,
 	}
 	if done, err := a.structured(out); done || err != nil {
 		return err
 	}
 	if err := a.printMembers(out); err != nil {
 		return err
+	}
+	if out.Rotates != "" {
+		fmt.Fprintln(a.out, "rotation: "+out.Rotates)
 	}
 	a.printWanted(out)
 	return nil

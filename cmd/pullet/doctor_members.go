@@ -30,6 +30,10 @@ func members(ctx context.Context, store *state.Store) (found []finding) {
 	if differ := datastore.Unlike(d); differ != "" {
 		found = append(found, finding{"datastore", bad, differ, "start the members that are away: docs/datastore.md"})
 	}
+	if how := datastore.Exchanging(d, all); how != "" {
+		found = append(found, finding{"datastore", warn, "the authority is exchanged: " + how,
+			"bring back who is away; pullet fleet rotate, on a member, says who is waited for"})
+	}
 	if len(found) == 0 {
 		found = append(found, finding{Check: "datastore", State: fine, What: datastore.Bears(all)})
 	}

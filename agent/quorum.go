@@ -16,14 +16,15 @@ const datastoreUnit = "unit pullet-etcd.service"
 
 const (
 	turnAskEvery  = 2 * time.Second  // for the turn to take the member of this host away
-	turnKeepEvery = 20 * time.Second // that the turn is asked for again while the step runs
+	turnAskTime   = 10 * time.Second // one question may take: the keeper does nothing else meanwhile
+	turnKeepEvery = 20 * time.Second // that the turn is kept while the step runs
 )
 
 // Quorum waits until this host may take its member of the fleet's datastore away, where the step may do that: a member
 // is not taken away while another one is.
-func (g *gates) Quorum(ctx context.Context, s apply.GatedStep) (func(), error) {
+func (g *gates) Quorum(ctx context.Context, s apply.GatedStep) (func(boots bool), error) {
 	if !takesMemberAway(s) || !g.member.Carries() {
-		return func() {}, nil
+		return nil, nil
 	}
 	g.says.rests(s.Step.ID())
 	if err := g.waits.within(ctx, memberTurn{g}.await); err != nil {
@@ -32,8 +33,11 @@ func (g *gates) Quorum(ctx context.Context, s apply.GatedStep) (func(), error) {
 	g.goesOn(ctx)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	go memberTurn{g}.keep(ctx)
-	return func() {
+	return func(boots bool) {
 		cancel()
+		if boots { // the turn ends within a minute: by then the member does not answer
+			return
+		}
 		ctx, cancel := afterwards(ctx)
 		defer cancel()
 		if err := datastore.GiveTurn(ctx, g.member); err != nil {
@@ -55,7 +59,9 @@ type memberTurn struct{ *gates }
 func (g memberTurn) await(ctx context.Context) error {
 	since := time.Now()
 	for {
-		turn, err := datastore.TakeTurn(ctx, g.member)
+		asking, cancel := context.WithTimeout(ctx, turnAskTime)
+		turn, err := datastore.TakeTurn(asking, g.member)
+		cancel()
 		if err == nil && turn.Waits == "" {
 			return nil
 		}

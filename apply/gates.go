@@ -33,8 +33,8 @@ type Gates interface {
 	// why, or Pending when it was not started after all.
 	Serialize(ctx context.Context, s GatedStep) (end EndSerial, err error)
 	// Quorum waits until this host may take its member of the fleet's datastore away for a moment, where the step may do
-	// that. Its end gives that back, unless the host boots.
-	Quorum(ctx context.Context, s GatedStep) (end func(), err error)
+	// that. Its end gives that back; where the host boots now, it lasts until the others can see that.
+	Quorum(ctx context.Context, s GatedStep) (end func(boots bool), err error)
 	// Arrive records how the step ended here: done, skipped, failed, and then whose fault it is. Await waits until
 	// everybody arrived.
 	Arrive(ctx context.Context, s GatedStep, how string, fault Fault) (open bool, err error)
@@ -71,7 +71,7 @@ type gating struct {
 	wanted    []*boundStep // whose results of other nodes it turned out to read
 	endSerial EndSerial    // gives its place at a serialized step back
 	boots     bool         // the run ends for a boot of the host
-	endQuorum func()       // lets another host take its member of the datastore away
+	endQuorum func(bool)   // lets another host take its member of the datastore away
 }
 
 // elsewhere asks whether another node takes the step for this one, and leaves the outcome then.
@@ -297,7 +297,6 @@ func (g *gating) serialized(ctx context.Context) {
 // notStarted gives back what a step got at gates that does not start after all.
 func (g *gating) notStarted(ctx context.Context) {
 	g.quorumKept()
-	g.endQuorum = nil
 	if g.endSerial == nil {
 		return
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,7 +35,8 @@ func decommissionCommand(a *app) *cobra.Command {
 		Long: "Decommission takes a node that will not come back out of the fleet's record: its slot is freed and\n" +
 			"nobody waits for it any more. It is recorded. A node that comes back registers again at its next\n" +
 			"pull. This also gives up a node that is listed under nodes/ and never came; pullet status names\n" +
-			"those that are listed there and decommissioned.",
+			"those that are listed there and decommissioned. The fleet's datastore moves away from a node that\n" +
+			"carries it, as with pullet datastore move.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := a.steers(
 				cmd,
@@ -65,11 +67,27 @@ func (a steerCmd) decommission(ctx context.Context, store *state.Store, node str
 	if unread == nil && slices.Contains(stillListed(o), node) {
 		hint = "; it is still listed under nodes/: remove it there"
 	}
-	err = a.decommissioned(node, done, hint)
+	carried, err := a.movesAway(ctx, store, node)
+	err = errors.Join(a.decommissioned(node, done, hint+carried), err)
 	if late := store.Identities.AwaitRevoked(ctx, node); late != nil {
-		err = fmt.Errorf("the certificate of %s counts until the keeper comes back (pullet etcd): %w", node, late)
+		err = errors.Join(err,
+			fmt.Errorf("the certificate of %s counts until the keeper comes back (pullet etcd): %w", node, late))
 	}
 	return err
+}
+
+// movesAway has the datastore leave a host that was given up, where it carries that, and says so.
+func (a steerCmd) movesAway(ctx context.Context, store *state.Store, node string) (string, error) {
+	d, err := store.Datastores.All(ctx)
+	if err != nil || d.Wanted == nil {
+		return "", err
+	}
+	members, err := datastore.Members(ctx, store.Client)
+	if err != nil || !slices.ContainsFunc(members, func(m datastore.Member) bool { return m.Node == node }) {
+		return "", err
+	}
+	err = store.Datastores.Move(ctx, node, false)
+	return "; the datastore moves away from it as soon as another host is ready", err
 }
 
 // decommissioned says what came of a node, with a hint.

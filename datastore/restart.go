@@ -83,7 +83,7 @@ func (x *exchange) othersServe(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	for _, m := range others {
-		if s := all[m.ID]; s == nil || s.Leader == 0 || len(s.Errors) > 0 {
+		if s := all[m.ID]; s == nil || len(s.Errors) > 0 { // such as one without a leader
 			return false, nil
 		}
 	}

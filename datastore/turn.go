@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"net/http"
 	"slices"
+	"strings"
 	"syscall"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -20,6 +22,9 @@ const turnPath = "/turn"
 // awayTTL is how long a host has the turn until it asks again, in seconds: also one that boots, until the others see
 // that it is away.
 const awayTTL = 60
+
+// turnTime is how long the keeper takes at most to answer an agent that asks for the turn.
+const turnTime = 10 * time.Second
 
 // Turn is the answer to a host whose member is to be away for a moment, such as for a restart.
 type Turn struct {
@@ -53,13 +58,16 @@ func turnHandler(k *keeper) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
+		// Without a quorum the client of etcd tries for good to keep a lease, and all else waits for the keeper.
+		ctx, cancel := context.WithTimeout(r.Context(), turnTime)
+		defer cancel()
 		switch asked := r.URL.Query(); {
 		case asked.Has("back"):
-			answer(w, struct{}{}, absence{k}.giveTurn(r.Context()))
+			answer(w, struct{}{}, absence{k}.giveTurn(ctx))
 		case asked.Has("keep"):
-			answer(w, struct{}{}, absence{k}.keepTurn(r.Context()))
+			answer(w, struct{}{}, absence{k}.keepTurn(ctx))
 		default:
-			t, err := absence{k}.takeTurn(r.Context())
+			t, err := absence{k}.takeTurn(ctx)
 			answer(w, t, err)
 		}
 	}
@@ -140,6 +148,8 @@ func (k absence) unready(ctx context.Context) (Turn, error) {
 		switch s := answers[m.ID]; {
 		case s == nil:
 			return Turn{m.Name + " does not answer", m.Name}, nil
+		case len(s.Errors) > 0: // such as one that the others do not reach: it has no leader
+			return Turn{m.Name + ": " + strings.Join(s.Errors, ", "), m.Name}, nil
 		case s.RaftAppliedIndex+caughtUp < newest:
 			return Turn{Waits: fmt.Sprintf("%s lacks %d changes", m.Name, newest-s.RaftAppliedIndex)}, nil
 		}

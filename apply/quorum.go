@@ -17,10 +17,9 @@ func (g *gating) keepsQuorum(ctx context.Context) bool {
 	return err == nil
 }
 
-// quorumKept lets other hosts take their members of the datastore away, unless this one is about to boot: they see when
-// it is away, and when it is back.
+// quorumKept lets other hosts take their members of the datastore away.
 func (g *gating) quorumKept() {
-	if g.endQuorum != nil && !g.boots {
-		g.endQuorum()
+	if g.endQuorum != nil {
+		g.endQuorum(g.boots)
 	}
 }

@@ -47,6 +47,8 @@ type gates struct {
 	// places at serialized steps that a run which was killed left, and this one goes on with
 	keptSteps int
 
+	absence absence // of the member
+
 	remembering sync.Mutex // guards the node's own record, which steps write beside each other
 
 	end runEnding
@@ -93,7 +95,7 @@ func (p *pull) gatesFor(
 		records: map[string]lock.Record{},
 		member:  p.config.Datastore,
 		vouches: newVouches(&p.config, p.compiler.keys, program),
-		turning: newDoor(), electing: newDoor(),
+		turning: newDoor(), electing: newDoor(), absence: absence{door: newDoor()},
 	}
 	return g, g.leaveSteps(ctx)
 }

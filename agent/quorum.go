@@ -24,26 +24,14 @@ const (
 // is not taken away while another one is.
 func (g *gates) Quorum(ctx context.Context, s apply.GatedStep) (func(boots bool), error) {
 	if !takesMemberAway(s) || !g.member.Carries() {
-		return nil, nil
+		return func(bool) {}, nil
 	}
 	g.says.rests(s.Step.ID())
-	if err := g.waits.within(ctx, memberTurn{g}.await); err != nil {
+	if err := g.waits.within(ctx, memberTurn{g}.begin); err != nil {
 		return nil, g.pending(err)
 	}
 	g.goesOn(ctx)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	go memberTurn{g}.keep(ctx)
-	return func(boots bool) {
-		cancel()
-		if boots { // the turn ends within a minute: by then the member does not answer
-			return
-		}
-		ctx, cancel := afterwards(ctx)
-		defer cancel()
-		if err := datastore.GiveTurn(ctx, g.member); err != nil {
-			g.log.WithError(err).Info("the turn to take the member of the datastore away ends within a minute")
-		}
-	}, nil
+	return func(boots bool) { memberTurn{g}.giveBack(ctx, boots) }, nil
 }
 
 // takesMemberAway reports a step that may end the member of this host for a moment.
@@ -52,8 +40,51 @@ func takesMemberAway(s apply.GatedStep) bool {
 	return s.Options.KeepQuorum || s.Boots || slices.ContainsFunc(s.Manages, manages)
 }
 
+// absence counts the steps that have the turn to take the member away: the host has it once for all of them.
+type absence struct {
+	door  door // also while the host waits for the turn
+	steps int
+	stops context.CancelFunc // keeping the turn
+}
+
 // memberTurn is the turn of this host to take its member away.
 type memberTurn struct{ *gates }
+
+// begin waits for the turn, unless another step of the run has it already.
+func (g memberTurn) begin(ctx context.Context) error {
+	g.absence.door.Lock()
+	defer g.absence.door.Unlock()
+	if g.absence.steps == 0 {
+		if err := g.await(ctx); err != nil {
+			return err
+		}
+		kept, stops := context.WithCancel(context.WithoutCancel(ctx))
+		g.absence.stops = stops
+		go g.keep(kept)
+	}
+	g.absence.steps++
+	return nil
+}
+
+// giveBack gives the turn back behind the last step. A host that boots keeps it until the boot ends the agent, or does
+// not come: the others see when its member is away, and when it is back.
+func (g memberTurn) giveBack(ctx context.Context, boots bool) {
+	g.absence.door.Lock()
+	defer g.absence.door.Unlock()
+	if boots {
+		time.AfterFunc(bootTime, g.absence.stops)
+		return
+	}
+	if g.absence.steps--; g.absence.steps > 0 {
+		return
+	}
+	g.absence.stops()
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
+	if err := datastore.GiveTurn(ctx, g.member); err != nil {
+		g.log.WithError(err).Info("the turn to take the member of the datastore away ends within a minute")
+	}
+}
 
 // await asks the keeper of this host until it has the turn.
 func (g memberTurn) await(ctx context.Context) error {
@@ -84,8 +115,8 @@ func turnWait(t datastore.Turn, err error, since time.Time) *lock.Wait {
 	switch {
 	case err != nil:
 		w.Reason, w.Remedy = err.Error(), state.Act("look at pullet-etcd on this host: pullet datastore status")
-	case t.Node != "":
-		w.Remedy = state.Act("look at pullet-etcd on " + t.Node + ": pullet datastore status")
+	case t.Cure != "":
+		w.Remedy = state.Act(t.Cure)
 	}
 	return w
 }

@@ -33,7 +33,7 @@ type Gates interface {
 	// why, or Pending when it was not started after all.
 	Serialize(ctx context.Context, s GatedStep) (end EndSerial, err error)
 	// Quorum waits until this host may take its member of the fleet's datastore away for a moment, where the step may do
-	// that. Its end gives that back; where the host boots now, it lasts until the others can see that.
+	// that. Its end gives that back; a host that boots behind the step keeps it until it is away.
 	Quorum(ctx context.Context, s GatedStep) (end func(boots bool), err error)
 	// Arrive records how the step ended here: done, skipped, failed, and then whose fault it is. Await waits until
 	// everybody arrived.
@@ -63,15 +63,15 @@ func (s *boundStep) gated() GatedStep {
 // gating is a step among those of other nodes: whether this node takes it, and what it holds and gives them.
 type gating struct {
 	s         *running
-	elected   bool         // this node was chosen for the step
-	fleet     Record       // what the fleet knows of it then
-	attempt   string       // the last one that was started, here or before
-	stale     bool         // its result is too old for the others
-	refused   error        // what it reads failed for all
-	wanted    []*boundStep // whose results of other nodes it turned out to read
-	endSerial EndSerial    // gives its place at a serialized step back
-	boots     bool         // the run ends for a boot of the host
-	endQuorum func(bool)   // lets another host take its member of the datastore away
+	elected   bool             // this node was chosen for the step
+	fleet     Record           // what the fleet knows of it then
+	attempt   string           // the last one that was started, here or before
+	stale     bool             // its result is too old for the others
+	refused   error            // what it reads failed for all
+	wanted    []*boundStep     // whose results of other nodes it turned out to read
+	endSerial EndSerial        // gives its place at a serialized step back
+	boots     bool             // the run ends for a boot of the host
+	endQuorum func(boots bool) // lets another host take its member of the datastore away
 }
 
 // elsewhere asks whether another node takes the step for this one, and leaves the outcome then.

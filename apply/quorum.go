@@ -21,6 +21,5 @@ func (g *gating) keepsQuorum(ctx context.Context) bool {
 func (g *gating) quorumKept() {
 	if g.endQuorum != nil {
 		g.endQuorum(g.boots)
-		g.endQuorum = nil
 	}
 }

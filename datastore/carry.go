@@ -110,6 +110,10 @@ func (c Candidate) Accept(h state.Handed, believed []byte) error {
 	if err != nil {
 		return fmt.Errorf("what this host got to carry the datastore: %w", err)
 	}
+	// It may have got a next authority before, and never begun.
+	if err := os.Remove(c.file(nextFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	for _, f := range []struct{ name, text string }{
 		{clusterFile, m.Cluster + "\n"}, {joiningFile, told(h)}, {nextFile, m.Next}, {authorityFile, m.Authority},
 	} {

@@ -3,6 +3,7 @@ package datastore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -99,10 +100,11 @@ func (k comparing) records(ctx context.Context) (out records, err error) {
 	if err != nil {
 		return out, err
 	}
-	self := uint64(member.server.Server.MemberID())
-	others := slices.DeleteFunc(listed.Members, func(m *pb.Member) bool { return m.IsLearner || m.ID == self })
+	self := &pb.Member{ID: uint64(member.server.Server.MemberID()), ClientURLs: []string{k.loopback()}}
+	others := slices.DeleteFunc(listed.Members, func(m *pb.Member) bool { return m.IsLearner || m.ID == self.ID })
 	for range compareTries {
-		if out, err = k.hashes(ctx, store, others); err != nil || len(out.others) == len(others) {
+		again := false
+		if out, again, err = hashes(ctx, store.Client, self, others); err != nil || !again {
 			return out, err
 		}
 		select {
@@ -114,32 +116,37 @@ func (k comparing) records(ctx context.Context) (out records, err error) {
 	return out, nil
 }
 
-// hashes asks each member once. The hash is of the keys and values from the oldest revision that is kept to this one's
-// last; versions of etcd may make it in their own ways.
-func (k comparing) hashes(ctx context.Context, store *state.Store, others []*pb.Member) (records, error) {
-	out := records{voters: len(others) + 1, others: map[string]uint32{}}
+// hashes asks each member once, and reports that it may help to ask again. The hash is of the keys and values from the
+// oldest revision that is kept to this one's last; versions of etcd may make it in their own ways.
+func hashes(
+	ctx context.Context, c *clientv3.Client, self *pb.Member, others []*pb.Member,
+) (out records, again bool, err error) {
+	out = records{voters: len(others) + 1, others: map[string]uint32{}}
 	if len(others) == 0 {
-		return out, nil
+		return out, false, nil
 	}
-	own, err := store.Client.Status(ctx, k.loopback())
-	if err != nil {
-		return out, err
+	answers := statuses(ctx, c, append(slices.Clone(others), self))
+	own := answers[self.ID]
+	if own == nil {
+		return out, false, errors.New("the member of this host does not answer")
 	}
-	mine, err := store.Client.HashKV(ctx, k.loopback(), 0)
+	mine, err := hashAt(ctx, c, self, 0)
 	if err != nil {
-		return out, err
+		return out, false, err
 	}
 	out.own, out.revision = mine.Hash, mine.HashRevision
-	answers := statuses(ctx, store.Client, others)
 	for _, m := range others {
 		if a := answers[m.ID]; a == nil || a.Version != own.Version {
 			continue
 		}
-		if h, err := hashAt(ctx, store.Client, m, out.revision); err == nil && h.CompactRevision == mine.CompactRevision {
+		h, err := hashAt(ctx, c, m, out.revision)
+		if err == nil && h.CompactRevision == mine.CompactRevision {
 			out.others[cmp.Or(m.Name, fmt.Sprintf("member-%x", m.ID))] = h.Hash
+		} else { // it is behind, or forgot its history just then
+			again = true
 		}
 	}
-	return out, nil
+	return out, again, nil
 }
 
 // hashTime is how long a member takes at most to read its whole record.

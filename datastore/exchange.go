@@ -71,6 +71,7 @@ func (x *exchange) step(ctx, runs context.Context) (bool, error) {
 	if err == nil {
 		err = x.apply(ctx, x.record, time.Now())
 	}
+	x.store = x.keeper.store // it connected anew where this member presents another certificate now
 	stale := !slices.Equal(fingerprintsOf(x.believes), fingerprintsOf(x.keys.authority.Bundle()))
 	x.mu.Unlock()
 	changed, failed := x.goesOn(ctx)

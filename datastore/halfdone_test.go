@@ -106,6 +106,23 @@ func (h *carrier) sealed(c *cluster, a, members string) state.Handed {
 	return state.Handed{Sealed: sealed}
 }
 
+// TestAcceptForgets: a host that got a next authority, never began, and is taken again later, keeps nothing of that.
+func TestAcceptForgets(t *testing.T) {
+	t.Parallel()
+	c := &cluster{fleet: made(t)}
+	h := &carrier{Candidate: Candidate{Config{Dir: filepath.Join(t.TempDir(), "d"), Addresses: c.Addresses}}}
+	c.must(os.MkdirAll(h.Dir, 0o700))
+	former, err := authority.Create(fleetName, time.Now())
+	c.must(err)
+	c.must(os.WriteFile(h.file(nextFile), former.Encode(), 0o600))
+	h.accepts(c, "x")
+	k, err := readKeys(h.Config, fleetName)
+	c.must(err)
+	if k.next != nil || h.has(nextFile) {
+		t.Error("it expects an authority from before")
+	}
+}
+
 // keeps fails unless the record has all who joined, and takes writes.
 func (c *cluster) keeps() {
 	c.Helper()

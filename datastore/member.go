@@ -85,10 +85,11 @@ func startMember(ctx context.Context, c Config, name string, options []grpc.Serv
 }
 
 // bornAnew removes what the very first start left, if that was killed: a log without an entry, with which etcd would
-// wait for a leader for good. Nothing was ever written to it. A member among others gets the entries from these.
+// wait for a leader for good. Where anybody was ever recorded firstFile is gone, and the log stays as it is: a damaged
+// one may look empty, too. A member among others gets the entries from these.
 func (c Config) bornAnew() error {
 	at := memberFiles(c.file(memberDir))
-	if c.among() || !c.recorded() {
+	if c.among() || !c.recorded() || !c.has(firstFile) {
 		return nil
 	}
 	if k, err := at.kept(); err != nil || k.index > 0 { // of a log that cannot be read etcd says what is wrong

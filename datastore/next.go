@@ -22,7 +22,7 @@ func (k *keys) readNext() error {
 	}
 	next, err := authority.Parse(text)
 	if err == nil && next.Fingerprint() == k.authority.Fingerprint() {
-		return os.Remove(k.file(nextFile))
+		return unless(os.Remove(k.file(nextFile)), fs.ErrNotExist)
 	}
 	if err == nil {
 		err = k.expect(next)
@@ -60,7 +60,7 @@ func (k *keys) signNext() error {
 		return err
 	}
 	k.next = nil
-	return os.Remove(k.file(nextFile))
+	return unless(os.Remove(k.file(nextFile)), fs.ErrNotExist)
 }
 
 // exchanged is the next authority with its key, where this is what a rotation makes it; nil: it is not here.

@@ -1,6 +1,7 @@
 package datastore
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -82,13 +83,14 @@ func Exchanging(d state.Datastore, members []Member) string {
 		nodes = append(nodes, m.Node)
 	}
 	left := strings.Join(lacking(d.Rotation, nodes, d.Reach), ", ")
+	waits := "waits for " + cmp.Or(left, "the leading member, which takes the next step")
 	switch d.Rotation.Phase {
 	case state.RotationBelieve:
-		return "the members learn to believe the next authority: waits for " + left
+		return "the members learn to believe the next authority: " + waits
 	case state.RotationSign:
 		return "hosts and people get certificates of the new authority: pullet fleet rotate, on a member, names who has none"
 	case state.RotationPresent:
-		return "the members get certificates of the new authority: waits for " + left
+		return "the members get certificates of the new authority: " + waits
 	case state.RotationEnd:
 		if left != "" {
 			return "the former authority counts no more, but on " + left + ": each starts anew when all others answer"

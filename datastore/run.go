@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/authority"
 	"github.com/pullet/pullet/state"
@@ -49,8 +48,7 @@ type keeper struct {
 	wake     chan struct{}        // the members changed: hosts are to know
 	tended   chan struct{}        // something is to be done among the members
 	lives    *lives
-	unlike   []string         // the members whose record differs from this one's
-	turn     clientv3.LeaseID // of the turn to be away for a moment, as far as this process knows
+	unlike   []string // the members whose record differs from this one's
 }
 
 const (

@@ -145,7 +145,7 @@ func (r room) defragmentInTurn(ctx context.Context) error {
 		return err
 	}
 	defer func() { _, _ = r.store.Client.Revoke(ctx, turn.ID) }() // it ends by itself
-	mine, err := r.store.Datastores.Turn(ctx, r.node, turn.ID)
+	mine, err := r.store.Datastores.Turn(ctx, r.node+" defragments", turn.ID)
 	if err != nil || !mine {
 		r.defragmented = time.Time{} // at the next look
 		return err

@@ -164,8 +164,12 @@ func (t *tending) say(
 		}
 		t.lease = granted.ID
 	}
-	t.said = says
-	return store.Datastores.Say(ctx, t.Node, says, t.lease)
+	t.said = state.Reach{} // until it is on record: what could not be written is said again
+	err = store.Datastores.Say(ctx, t.Node, says, t.lease)
+	if err == nil {
+		t.said = says
+	}
+	return err
 }
 
 // caughtUp is how many entries a learner may lack.

@@ -8,10 +8,12 @@ import (
 	"io/fs"
 	"net/http"
 	"slices"
+	"strings"
 	"syscall"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // turnPath is where the agent of this host asks whether its member may be away for a moment.
@@ -21,10 +23,13 @@ const turnPath = "/turn"
 // that it is away.
 const awayTTL = 60
 
+// turnTime is how long the keeper takes at most to answer an agent that asks for the turn.
+const turnTime = 10 * time.Second
+
 // Turn is the answer to a host whose member is to be away for a moment, such as for a restart.
 type Turn struct {
 	Waits string `json:"waits"` // for what it waits; "": it has the turn
-	Node  string `json:"node"`  // the host with the member that does not answer; "": nobody has to act
+	Cure  string `json:"cure"`  // what somebody has to do; "": nothing
 }
 
 // TakeTurn asks the keeper of this host whether its member may be away now: it may when each other member answers and
@@ -33,6 +38,9 @@ type Turn struct {
 func TakeTurn(ctx context.Context, c Config) (t Turn, err error) {
 	err = askInside(ctx, c, turnPath, nil, &t)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		if _, err := memberFiles(c.file(memberDir)).members(); errors.Is(err, errRuns) {
+			return Turn{Waits: "the one of this host starts"}, nil
+		}
 		return Turn{}, nil
 	}
 	return t, err
@@ -53,13 +61,16 @@ func turnHandler(k *keeper) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
+		// Without a quorum the client of etcd tries for good to keep a lease, and all else waits for the keeper.
+		ctx, cancel := context.WithTimeout(r.Context(), turnTime)
+		defer cancel()
 		switch asked := r.URL.Query(); {
 		case asked.Has("back"):
-			answer(w, struct{}{}, absence{k}.giveTurn(r.Context()))
+			answer(w, struct{}{}, absence{k}.giveTurn(ctx))
 		case asked.Has("keep"):
-			answer(w, struct{}{}, absence{k}.keepTurn(r.Context()))
+			answer(w, struct{}{}, absence{k}.keepTurn(ctx))
 		default:
-			t, err := absence{k}.takeTurn(r.Context())
+			t, err := absence{k}.takeTurn(ctx)
 			answer(w, t, err)
 		}
 	}
@@ -68,67 +79,84 @@ func turnHandler(k *keeper) http.HandlerFunc {
 // absence is the turn of a member to be away for a moment.
 type absence struct{ *keeper }
 
-// takeTurn takes the turn before it looks at the others: who had it before may be away since.
+// who is how this host stands in the record while it has the turn for a step.
+func (k absence) who() string { return k.Node + " away" }
+
+// takeTurn looks at the others once more when it has the turn: who had it before may be away since.
 func (k absence) takeTurn(ctx context.Context) (Turn, error) {
 	if !k.among() {
 		return Turn{}, nil
 	}
-	holder, err := k.store.Datastores.TurnOf(ctx)
+	who, lease, err := k.store.Datastores.TurnOf(ctx)
 	if err != nil {
 		return Turn{}, err
 	}
-	if holder != k.Node {
-		if holder, err = k.newTurn(ctx); err != nil {
-			return Turn{}, err
-		}
-	} else if err := k.keepTurn(ctx); errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		return Turn{Waits: "this one has the turn since before it started"}, nil
-	} else if err != nil {
-		return Turn{}, err
+	if who != "" && who != k.who() {
+		node, _, _ := strings.Cut(who, " ")
+		return Turn{Waits: node + " has the turn"}, nil
 	}
-	if holder != k.Node {
-		return Turn{Waits: holder + " has the turn"}, nil
+	if t, err := k.unready(ctx); err != nil || t.Waits != "" {
+		return t, err
+	}
+	if who == "" {
+		if lease, err = k.newTurn(ctx); err != nil || lease == 0 {
+			return Turn{Waits: "another one has the turn"}, err
+		}
+	} else if _, err := k.store.Client.KeepAliveOnce(ctx, lease); err != nil {
+		return Turn{}, err
 	}
 	t, err := k.unready(ctx)
 	if err != nil || t.Waits != "" {
-		err = errors.Join(err, k.giveTurn(ctx))
+		_, failed := k.store.Client.Revoke(ctx, lease)
+		err = errors.Join(err, failed)
 	}
 	return t, err
 }
 
+// newTurn takes the turn; 0: somebody was faster.
+func (k absence) newTurn(ctx context.Context) (clientv3.LeaseID, error) {
+	lease, err := k.store.Client.Grant(ctx, awayTTL)
+	if err != nil {
+		return 0, err
+	}
+	mine, err := k.store.Datastores.Turn(ctx, k.who(), lease.ID)
+	if err == nil && mine {
+		return lease.ID, nil
+	}
+	_, _ = k.store.Client.Revoke(ctx, lease.ID) // it ends by itself
+	return 0, err
+}
+
 func (k absence) keepTurn(ctx context.Context) error {
-	_, err := k.store.Client.KeepAliveOnce(ctx, k.turn)
+	who, lease, err := k.store.Datastores.TurnOf(ctx)
+	if err == nil && who != k.who() {
+		err = errors.New("this host has it no more")
+	}
+	if err == nil {
+		_, err = k.store.Client.KeepAliveOnce(ctx, lease)
+	}
 	return err
 }
 
-// newTurn takes the turn where nobody has it, and says who has it then.
-func (k absence) newTurn(ctx context.Context) (string, error) {
-	lease, err := k.store.Client.Grant(ctx, awayTTL)
-	if err != nil {
-		return "", err
+// giveTurn gives the turn back, where this host has it.
+func (k absence) giveTurn(ctx context.Context) error {
+	who, lease, err := k.store.Datastores.TurnOf(ctx)
+	if err == nil && who == k.who() {
+		_, err = k.store.Client.Revoke(ctx, lease)
 	}
-	mine, err := k.store.Datastores.Turn(ctx, k.Node, lease.ID)
-	if err == nil && mine {
-		k.turn = lease.ID
-		return k.Node, nil
-	}
-	_, _ = k.store.Client.Revoke(ctx, lease.ID) // it ends by itself
-	if err != nil {
-		return "", err
-	}
-	holder, err := k.store.Datastores.TurnOf(ctx)
-	return cmp.Or(holder, "another one"), err
+	return err
 }
 
-// unready is for what this member waits before it may be away: one of an even number is missed at once.
+// unready is for what this member waits before it may be away.
 func (k absence) unready(ctx context.Context) (Turn, error) {
 	listed, err := k.store.Client.MemberList(ctx)
 	if err != nil {
 		return Turn{}, err
 	}
 	voters := slices.DeleteFunc(listed.Members, func(m *pb.Member) bool { return m.IsLearner })
-	if len(voters)%2 == 0 {
-		return Turn{Waits: fmt.Sprintf("there are %d, and another one is to come", len(voters))}, nil
+	if len(voters) == 2 {
+		return Turn{"there are two, and nothing is written without one of them",
+			"pullet datastore status says for which host they wait"}, nil
 	}
 	slices.SortFunc(voters, func(a, b *pb.Member) int { return cmp.Compare(a.Name, b.Name) })
 	answers := statuses(ctx, k.store.Client, voters)
@@ -137,18 +165,15 @@ func (k absence) unready(ctx context.Context) (Turn, error) {
 		newest = max(newest, s.RaftIndex)
 	}
 	for _, m := range voters {
+		cure := "look at pullet-etcd on " + m.Name + ": pullet datastore status"
 		switch s := answers[m.ID]; {
 		case s == nil:
-			return Turn{m.Name + " does not answer", m.Name}, nil
+			return Turn{m.Name + " does not answer", cure}, nil
+		case len(s.Errors) > 0: // such as one that the others do not reach: it has no leader
+			return Turn{m.Name + ": " + strings.Join(s.Errors, ", "), cure}, nil
 		case s.RaftAppliedIndex+caughtUp < newest:
 			return Turn{Waits: fmt.Sprintf("%s lacks %d changes", m.Name, newest-s.RaftAppliedIndex)}, nil
 		}
 	}
 	return Turn{}, nil
-}
-
-// giveTurn gives the turn back, also one that this host was given before its member started again.
-func (k absence) giveTurn(ctx context.Context) error {
-	k.turn = 0
-	return k.store.Datastores.GiveTurn(ctx, k.Node)
 }

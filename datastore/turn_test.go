@@ -57,7 +57,7 @@ func TestTurn(t *testing.T) {
 		})
 	}
 	asking.Wait()
-	if got := c.turn("db1"); got != (Turn{"db2 does not answer", "db2"}) {
+	if got := c.turn("db1"); got != (Turn{"db2 does not answer", "look at pullet-etcd on db2: pullet datastore status"}) {
 		t.Error(got)
 	}
 	c.start("db2")

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -31,6 +32,9 @@ func refusedTLS(endpoints []string, c *tls.Config) error {
 		switch {
 		case errors.As(err, &bad):
 			return err
+		case isAlert(err) && strings.Contains(err.Error(), "bad certificate"): // TLS has no word for one that was revoked
+			return fmt.Errorf("it refuses this host (etcd.tls.cert and key): %w: it was revoked, or the server wants "+
+				"another one", err)
 		case isAlert(err):
 			return fmt.Errorf("it refuses this host (etcd.tls.cert and key): %w", err)
 		case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):

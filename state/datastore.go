@@ -154,27 +154,23 @@ func (s *Datastores) Record(ctx context.Context, steps MemberSteps, revision int
 	return err == nil && done.Succeeded, err
 }
 
-// Turn takes the turn of a member for what one of them does at a time, as long as the lease lives. It is false where
-// another one has it.
-func (s *Datastores) Turn(ctx context.Context, node string, lease clientv3.LeaseID) (bool, error) {
+// Turn takes the turn for what one member does at a time, as long as the lease lives. Who is the node, and behind a
+// space what for. It is false where another one has it.
+func (s *Datastores) Turn(ctx context.Context, who string, lease clientv3.LeaseID) (bool, error) {
 	key := s.key("turn")
 	done, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
-		Then(clientv3.OpPut(key, node, clientv3.WithLease(lease))).Commit()
+		Then(clientv3.OpPut(key, who, clientv3.WithLease(lease))).Commit()
 	return err == nil && done.Succeeded, err
 }
 
-// TurnOf is the member that has the turn; "": none.
-func (s *Datastores) TurnOf(ctx context.Context) (string, error) {
-	node, _, err := get[Word](ctx, s.store, s.key("turn"))
-	return string(node), unlessBad(err)
-}
-
-// GiveTurn takes the turn back from a member that has it.
-func (s *Datastores) GiveTurn(ctx context.Context, node string) error {
-	key := s.key("turn")
-	_, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.Value(key), "=", node)).
-		Then(clientv3.OpDelete(key)).Commit()
-	return err
+// TurnOf is who has the turn, with the lease; "": nobody.
+func (s *Datastores) TurnOf(ctx context.Context) (who string, lease clientv3.LeaseID, err error) {
+	got, err := s.store.Client.Get(ctx, s.key("turn"))
+	if err != nil || len(got.Kvs) == 0 {
+		return "", 0, err
+	}
+	w, err := Read[Word](s.store, got.Kvs[0])
+	return string(w), clientv3.LeaseID(got.Kvs[0].Lease), err
 }
 
 // Move has the datastore leave a node, or with stay lets it stay.

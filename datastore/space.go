@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -25,6 +26,9 @@ type space struct {
 
 // crowded reports that so much is in use that people should look.
 func (s space) crowded() bool { return s.used > s.quota/4*3 }
+
+// wastes reports a file of which most is free.
+func (s space) wastes() bool { return s.file > wasteful && s.file-s.used > s.file/2 }
 
 // String is the space in words.
 func (s space) String() string {
@@ -48,6 +52,7 @@ type cared struct {
 	tidied, shrunk bool  // in this round, or before, and nothing changed since
 	revision       int64 // of the record when it was tidied last
 	defragmented   time.Time
+	wastes         time.Time // since when most of the file is free; zero: it is not
 	told, warned   time.Time // that it is full, and that it soon is
 }
 
@@ -72,7 +77,7 @@ func (c cared) next(s space, now time.Time) step {
 		return defragment
 	case s.full && s.file < s.quota/10*9: // closer to the quota it would be full again at once
 		return disarm
-	case !s.full && s.file > wasteful && free > s.file/2 && now.Sub(c.defragmented) > shrinkWait && !c.shrunk:
+	case !s.full && s.wastes() && now.Sub(c.defragmented) > shrinkWait && !c.shrunk:
 		return defragment
 	case s.full && now.Sub(c.told) > tellWait:
 		return tell
@@ -101,6 +106,11 @@ func roomOf(k *keeper) room {
 func (r room) keep(ctx context.Context, now time.Time) error {
 	r.tidied, r.shrunk = !r.leads || r.server.Server.KV().Rev() == r.revision, false
 	r.meter.tell(r.log)
+	if !r.space().wastes() {
+		r.wastes = time.Time{}
+	} else if r.wastes.IsZero() {
+		r.wastes = now
+	}
 	for {
 		var err error
 		next := r.next(r.space(), now)
@@ -113,7 +123,7 @@ func (r room) keep(ctx context.Context, now time.Time) error {
 			err = r.tidy(ctx)
 		case defragment:
 			r.shrunk, r.defragmented = true, now
-			err = r.defragmentInTurn(ctx)
+			err = r.defragmentInTurn(ctx, now)
 		case disarm:
 			err = r.disarm(ctx)
 		case tell:
@@ -136,9 +146,13 @@ const turnTTL = 300
 
 // defragmentInTurn defragments the member while no other one does: one that does answers nobody. The others come before
 // the one that leads. A full datastore does not wait: nothing is written there.
-func (r room) defragmentInTurn(ctx context.Context) error {
+func (r room) defragmentInTurn(ctx context.Context, now time.Time) error {
 	if !r.among() || r.space().full {
 		return r.defragment()
+	}
+	if waits, err := r.waitsForOthers(ctx, now); err != nil || waits {
+		r.defragmented = time.Time{} // at the next look
+		return err
 	}
 	turn, err := r.store.Client.Grant(ctx, turnTTL)
 	if err != nil {
@@ -151,6 +165,26 @@ func (r room) defragmentInTurn(ctx context.Context) error {
 		return err
 	}
 	return r.defragment()
+}
+
+// waitsForOthers reports that this member leads, and that the file of another one wastes space, too: that one comes
+// first. Each finds that out for itself, a moment later. One that does not answer is not waited for.
+func (r room) waitsForOthers(ctx context.Context, now time.Time) (bool, error) {
+	if !r.leads || now.Sub(r.wastes) < 2*lookEvery {
+		return r.leads, nil
+	}
+	listed, err := r.store.Client.MemberList(ctx)
+	if err != nil {
+		return false, err
+	}
+	self := uint64(r.server.Server.MemberID())
+	others := slices.DeleteFunc(listed.Members, func(m *pb.Member) bool { return m.ID == self })
+	for _, s := range statuses(ctx, r.store.Client, others) {
+		if (space{file: s.DbSize, used: s.DbSizeInUse}).wastes() {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // mostRead is how much of the record is read to find out what is not needed. Somebody may have filled it.

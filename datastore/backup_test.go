@@ -149,7 +149,8 @@ func TestRestoreRefuses(t *testing.T) {
 	f.Backup.Recipients = []string{key}
 	sealed := f.backedUp()
 	raw := filepath.Join(t.TempDir(), "etcd.db")
-	f.must(f.download(t.Context(), fleetName, raw))
+	_, err := f.download(t.Context(), fleetName, raw)
+	f.must(err)
 	f.end()
 	other.serve()
 	elsewhere := other.backedUp()
@@ -209,7 +210,7 @@ func TestRestoreRefuses(t *testing.T) {
 	damaged("another signature", plain, swapped(`"signature":"M`, `"signature":"N`), "")
 
 	f.must(os.Mkdir(f.file(memberDir), 0o700))
-	_, err := f.restoring(plain, noKeys).Restore(time.Now())
+	_, err = f.restoring(plain, noKeys).Restore(time.Now())
 	wantError(t, "there is a record", err, "there is a record in "+f.file(memberDir)+": stop pullet-etcd and move it away first")
 }
 

@@ -13,6 +13,7 @@ import (
 	"os"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
 	"go.uber.org/zap"
 
@@ -36,6 +37,7 @@ const backupPurpose = "backup"
 type contents struct {
 	Fleet    string    `json:"fleet"`
 	Made     time.Time `json:"made"`
+	Cluster  uint64    `json:"cluster"`  // etcd's id of the cluster that has the record
 	Revision int64     `json:"revision"` // of the record
 	Bytes    int64     `json:"bytes"`    // of the snapshot
 	SHA256   string    `json:"sha256"`   // of the snapshot but for its last 32 bytes, which say the same
@@ -54,7 +56,7 @@ func (c Config) takeSnapshot(ctx context.Context, fleet string, now time.Time) (
 	if p.authority, err = authority.SignedBy(p.keeper); err != nil {
 		return p, err
 	}
-	if err := c.download(ctx, fleet, c.file(snapshotFile)); err != nil {
+	if p.Cluster, err = c.download(ctx, fleet, c.file(snapshotFile)); err != nil {
 		return p, err
 	}
 	if p.Bytes, p.SHA256, err = sumOf(c.file(snapshotFile)); err != nil {
@@ -65,23 +67,27 @@ func (c Config) takeSnapshot(ctx context.Context, fleet string, now time.Time) (
 	return p, err
 }
 
-// download writes a snapshot of etcd into a file.
-func (c Config) download(ctx context.Context, fleet, to string) error {
+// download writes a snapshot of etcd into a file, and returns the id of its cluster.
+func (c Config) download(ctx context.Context, fleet, to string) (cluster uint64, err error) {
 	store, err := c.connect(ctx, fleet)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { _ = store.Close() }() // it only read
+	listed, err := store.Client.MemberList(ctx, clientv3.WithSerializable())
+	if err != nil {
+		return 0, store.Explain(err)
+	}
 	from, err := store.Client.SnapshotWithVersion(ctx)
 	if err != nil {
-		return store.Explain(err)
+		return 0, store.Explain(err)
 	}
 	f, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err == nil {
 		_, err = io.Copy(f, from.Snapshot)
 		err = errors.Join(err, f.Close())
 	}
-	return errors.Join(err, from.Snapshot.Close())
+	return listed.Header.ClusterId, errors.Join(err, from.Snapshot.Close())
 }
 
 // sumOf is the digest that a snapshot has at its end, when it is right.

@@ -3,6 +3,7 @@ package datastore
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -291,4 +292,35 @@ func TestRecoverLiar(t *testing.T) {
 	f.must(k.ended(t.Context())) // another cluster, which did not go on from this one
 	f.must(own.Datastores.Recovered(t.Context(), recovery))
 	wantError(t, "another member went on", k.ended(t.Context()), "the datastore was recovered on db2 at ")
+}
+
+// TestRestoreEndsMembers: a backup is restored on one of three hosts. The others come back with what they kept, which
+// would be a quorum of the cluster that was lost: their record is put aside.
+func TestRestoreEndsMembers(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("three members come one behind the other")
+	}
+	c := threeMembers(t)
+	third := c.at("db3")
+	before := c.clusterAt(third)
+	dir := filepath.Join(t.TempDir(), "backups")
+	made, err := Backup(t.Context(), c.hosts["db3"].Config, fleetName, dir, time.Now())
+	c.must(err)
+	for _, name := range []string{"db1", "db2", "db3"} {
+		c.kill(name)
+	}
+	c.must(os.RemoveAll(c.hosts["db3"].file(memberDir)))
+	_, err = Restoring{
+		Config: c.hosts["db3"].Config, Fleet: fleetName, Node: "db3", From: filepath.Join(dir, made.Name), Keys: noKeys,
+	}.Restore(time.Now())
+	c.must(err)
+	c.start("db3")
+	if !c.holds(third, "kept") || before == c.clusterAt(third) {
+		t.Error("the record was not restored as another cluster")
+	}
+	c.start("db1")
+	c.start("db2")
+	c.leaves("db1")
+	c.leaves("db2")
 }

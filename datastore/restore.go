@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pullet/pullet/durable"
+	"github.com/pullet/pullet/state"
 	"github.com/pullet/pullet/trust"
 )
 
@@ -65,6 +66,11 @@ func (r Restoring) Restore(now time.Time) (done Restored, err error) {
 		if err := durable.Replace(r.file(authorityFile), u.brought); err != nil {
 			return done, err
 		}
+	}
+	// Members of the cluster that had the record may come back, and learn that it goes on here.
+	went := state.Recovery{Cluster: u.Cluster, Node: r.Node, At: now.UTC()}
+	if err := durable.WriteJSON(r.file(recoveryFile), went); err != nil {
+		return done, err
 	}
 	if err := os.Rename(r.file(restoringDir), to); err != nil {
 		return done, err

@@ -26,6 +26,9 @@ const keptSteps = 50
 func (t *tending) step(ctx context.Context, store *state.Store, v view) error {
 	cluster := t.cluster(v, time.Now())
 	next := membership.Next(cluster)
+	if differ := Unlike(v.record); differ != "" && next.Kind == membership.Add {
+		next = membership.Step{Why: differ + ": no further member comes, which would get one of them"}
+	}
 	if next.Kind == membership.Add && !t.among() {
 		return t.listen(ctx, store)
 	}

@@ -82,7 +82,7 @@ func (r Restoring) read(t *tar.Reader) (*unpacked, error) {
 		return nil, err
 	}
 	u := &unpacked{}
-	if err := json.Unmarshal(what, &u.contents); err != nil {
+	if err := json.Unmarshal(what, &u.contents); err != nil || u.Cluster == 0 {
 		return nil, errForeign
 	}
 	if u.Fleet != r.Fleet {

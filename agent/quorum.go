@@ -27,7 +27,8 @@ func (g *gates) Quorum(ctx context.Context, s apply.GatedStep) (func(boots bool)
 		return func(bool) {}, nil
 	}
 	g.says.rests(s.Step.ID())
-	if err := g.waits.within(ctx, memberTurn{g}.begin); err != nil {
+	err := g.waits.within(ctx, func(limited context.Context) error { return memberTurn{g}.begin(ctx, limited) })
+	if err != nil {
 		return nil, g.pending(err)
 	}
 	g.goesOn(ctx)
@@ -50,12 +51,12 @@ type absence struct {
 // memberTurn is the turn of this host to take its member away.
 type memberTurn struct{ *gates }
 
-// begin waits for the turn, unless another step of the run has it already.
-func (g memberTurn) begin(ctx context.Context) error {
+// begin waits for the turn until limited ends, unless another step of the run has it already.
+func (g memberTurn) begin(ctx, limited context.Context) error {
 	g.absence.door.Lock()
 	defer g.absence.door.Unlock()
 	if g.absence.steps == 0 {
-		if err := g.await(ctx); err != nil {
+		if err := g.await(ctx, limited); err != nil {
 			return err
 		}
 		kept, stops := context.WithCancel(context.WithoutCancel(ctx))
@@ -86,8 +87,9 @@ func (g memberTurn) giveBack(ctx context.Context, boots bool) {
 	}
 }
 
-// await asks the keeper of this host until it has the turn.
-func (g memberTurn) await(ctx context.Context) error {
+// await asks the keeper of this host until it has the turn. The last question may take longer than limited, since the
+// keeper waits for members that do not answer: who has no time left to wait learns for whom.
+func (g memberTurn) await(ctx, limited context.Context) error {
 	since := time.Now()
 	for {
 		asking, cancel := context.WithTimeout(ctx, turnAskTime)
@@ -100,7 +102,7 @@ func (g memberTurn) await(ctx context.Context) error {
 		g.tell(wait)
 		select {
 		case <-time.After(turnAskEvery):
-		case <-ctx.Done():
+		case <-limited.Done():
 			return wait
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 var (
 	oneSeed   = flag.Int64("seed", -1, "the only seed to simulate")
-	manySeeds = flag.Int64("seeds", 600, "how many seeds to simulate")
+	manySeeds = flag.Int64("seeds", 400, "how many seeds to simulate")
 	firstSeed = flag.Int64("from", 0, "the first seed to simulate")
 )
 

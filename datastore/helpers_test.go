@@ -109,7 +109,7 @@ func (f *fleet) serve() {
 // until waits for a condition.
 func (f *fleet) until(what string, holds func() bool) {
 	f.Helper()
-	for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			f.Fatal("never: ", what)
 		}

@@ -23,7 +23,7 @@ func FuzzBackup(f *testing.F) {
 	sum := sha256.Sum256([]byte("the record"))
 	record := append([]byte("the record"), sum[:]...)
 	must(os.WriteFile(c.file(snapshotFile), record, 0o600))
-	p := &packing{Config: c, contents: contents{Fleet: fleetName, Made: time.Now().UTC()}}
+	p := &packing{Config: c, contents: contents{Fleet: fleetName, Made: time.Now().UTC(), Cluster: 1}}
 	p.keeper, err = os.ReadFile(c.file(keeperFile))
 	must(err)
 	p.Bytes, p.SHA256, err = sumOf(c.file(snapshotFile))

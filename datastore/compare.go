@@ -101,7 +101,7 @@ func (k comparing) records(ctx context.Context) (out records, err error) {
 		return out, err
 	}
 	self := &pb.Member{ID: uint64(member.server.Server.MemberID()), ClientURLs: []string{k.loopback()}}
-	others := slices.DeleteFunc(listed.Members, func(m *pb.Member) bool { return m.IsLearner || m.ID == self.ID })
+	others := votersBut(listed.Members, self.ID)
 	for range compareTries {
 		again := false
 		if out, again, err = hashes(ctx, store.Client, self, others); err != nil || !again {

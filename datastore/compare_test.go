@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,9 +95,7 @@ func TestSpoiledRecord(t *testing.T) {
 	if testing.Short() {
 		t.Skip("members come, go and come again")
 	}
-	c := clustered(t, "db2", "db3")
-	c.wants("db1", wanted(1, 3, "db1", "db2", "db3"))
-	c.becomes("db1 db2 db3")
+	c := threeMembers(t)
 	const key = "/pullet/" + fleetName + "/hold/kept"
 	_, err := c.keeperAt("db1").Put(t.Context(), key, "right")
 	c.must(err)
@@ -116,9 +115,7 @@ func TestRecordsDiffer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("three members come one behind the other")
 	}
-	c := clustered(t, "db2", "db3")
-	c.wants("db1", wanted(1, 3, "db1", "db2", "db3"))
-	c.becomes("db1 db2 db3")
+	c := threeMembers(t, "db4")
 	const key = "/pullet/" + fleetName + "/hold/kept"
 	_, err := c.keeperAt("db1").Put(t.Context(), key, "right")
 	c.must(err)
@@ -135,4 +132,8 @@ func TestRecordsDiffer(t *testing.T) {
 	if got := Unlike(d); got != "the record of db3 differs from that of db1, and no majority says which is right" {
 		t.Error(got)
 	}
+	c.until("no further member comes", func() bool {
+		d, err = store.Datastores.All(context.Background())
+		return err == nil && strings.HasSuffix(d.Steps.Waits, ": no further member comes, which would get one of them")
+	})
 }

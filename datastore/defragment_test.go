@@ -17,9 +17,7 @@ func TestDefragmentsInTurn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes more than 100 MiB at three members")
 	}
-	c := clustered(t, "db2", "db3")
-	c.wants("db1", wanted(1, 3, "db1", "db2", "db3"))
-	c.becomes("db1 db2 db3")
+	c := threeMembers(t)
 	leader := c.leader()
 	keeper := c.keeperAt(leader)
 	turns := keeper.Watch(t.Context(), "/pullet/"+fleetName+"/datastore/turn")

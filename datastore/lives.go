@@ -90,13 +90,13 @@ func putsAside(err error) bool {
 }
 
 // watch ends with an *endedError when another member went on alone with the record of this one's cluster, and with
-// errRemoved when the others removed this one. It asks before this member starts, and as long as ctx lives: two that
-// come back together would be enough to serve a record that the fleet left behind.
+// errRemoved when the others removed this one. It asks before this member starts, and of the first as long as ctx
+// lives: two that come back together would be enough to serve a record that the fleet left behind.
 func (l *lives) watch(ctx context.Context, end context.CancelCauseFunc) error {
 	if err := l.remember(); err != nil {
 		return err
 	}
-	if err := l.ended(ctx); err != nil {
+	if err := l.ended(ctx, true); err != nil {
 		return err
 	}
 	go func() {
@@ -108,7 +108,7 @@ func (l *lives) watch(ctx context.Context, end context.CancelCauseFunc) error {
 			case <-ctx.Done():
 				return
 			}
-			err := l.ended(ctx)
+			err := l.ended(ctx, false)
 			if putsAside(err) {
 				end(err)
 				return
@@ -120,9 +120,9 @@ func (l *lives) watch(ctx context.Context, end context.CancelCauseFunc) error {
 	return nil
 }
 
-// ended asks the other members once whether one of them went on alone, or whether they removed this one: etcd says that
-// too, where it starts. No answer is none.
-func (l *lives) ended(ctx context.Context) error {
+// ended asks the other members once whether one of them went on alone. A member that starts asks whether they removed
+// it, too: etcd says that to those alone that it runs. No answer is none.
+func (l *lives) ended(ctx context.Context, starts bool) error {
 	now := l.now.Load()
 	if now == nil || len(now.Others) == 0 {
 		return nil
@@ -141,7 +141,7 @@ func (l *lives) ended(ctx context.Context) error {
 		switch a := answers[p.ID]; {
 		case a == nil:
 		case a.Header.ClusterId == now.Cluster:
-			if l.removed(ctx, now.Self, p.Endpoint) {
+			if starts && l.removed(ctx, now.Self, p.Endpoint) {
 				return errRemoved
 			}
 		default:

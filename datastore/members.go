@@ -36,16 +36,26 @@ func Members(ctx context.Context, client *clientv3.Client) ([]Member, error) {
 		return nil, err
 	}
 	answers := statuses(ctx, client, listed.Members)
-	var newest uint64
-	for _, s := range answers {
-		newest = max(newest, s.RaftIndex)
-	}
+	newest := newestOf(answers)
 	var out []Member
 	for _, m := range listed.Members {
 		out = append(out, memberOf(m, answers[m.ID], newest))
 	}
 	slices.SortFunc(out, func(a, b Member) int { return cmp.Compare(a.Node, b.Node) })
 	return out, nil
+}
+
+// newestOf is the last change that one of the members has.
+func newestOf(answers map[uint64]*clientv3.StatusResponse) (newest uint64) {
+	for _, s := range answers {
+		newest = max(newest, s.RaftIndex)
+	}
+	return newest
+}
+
+// votersBut are the members that count, without one of them; 0 leaves out none.
+func votersBut(members []*pb.Member, id uint64) []*pb.Member {
+	return slices.DeleteFunc(slices.Clone(members), func(m *pb.Member) bool { return m.IsLearner || m.ID == id })
 }
 
 func memberOf(m *pb.Member, s *clientv3.StatusResponse, newest uint64) Member {

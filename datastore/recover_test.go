@@ -286,12 +286,12 @@ func TestRecoverLiar(t *testing.T) {
 	k.now.Store(&life{7, 2, []otherMember{{1, liar.Endpoint()}}})
 	recovery := state.Recovery{Cluster: 7, Node: "db2", At: time.Now().UTC()}
 	f.must(liar.keeperStore().Datastores.Recovered(t.Context(), recovery))
-	f.must(k.ended(t.Context()))
+	f.must(k.ended(t.Context(), true))
 	own := f.keeperStore()
 	k.now.Store(&life{7, 2, []otherMember{{1, f.Endpoint()}}})
-	f.must(k.ended(t.Context())) // another cluster, which did not go on from this one
+	f.must(k.ended(t.Context(), true)) // another cluster, which did not go on from this one
 	f.must(own.Datastores.Recovered(t.Context(), recovery))
-	wantError(t, "another member went on", k.ended(t.Context()), "the datastore was recovered on db2 at ")
+	wantError(t, "another member went on", k.ended(t.Context(), true), "the datastore was recovered on db2 at ")
 }
 
 // TestRestoreEndsMembers: a backup is restored on one of three hosts. The others come back with what they kept, which

@@ -24,19 +24,15 @@ func (x *exchange) restart(ctx, runs context.Context) (bool, error) {
 	if wait, err := x.others(ctx); err != nil || wait {
 		return false, err
 	}
-	turn, err := x.store.Client.Grant(ctx, restartTTL)
-	if err != nil {
+	turn, err := x.store.Datastores.Turn(ctx, x.Node+" restarts", restartTTL)
+	if err != nil || turn == 0 {
 		return false, err
 	}
 	defer func() {
 		if _, store, err := x.serving(); err == nil {
-			_, _ = store.Client.Revoke(ctx, turn.ID) // it ends by itself
+			_, _ = store.Client.Revoke(ctx, turn) // it ends by itself
 		}
 	}()
-	mine, err := x.store.Datastores.Turn(ctx, x.Node+" restarts", turn.ID)
-	if err != nil || !mine {
-		return false, err
-	}
 	if serve, err := x.othersServe(ctx); err != nil || !serve {
 		return false, err
 	}
@@ -62,9 +58,7 @@ func (x *exchange) others(ctx context.Context) (bool, error) {
 
 // voters are the other members that count.
 func (x *exchange) voters() []*pb.Member {
-	return slices.DeleteFunc(slices.Clone(x.members), func(m *pb.Member) bool {
-		return m.IsLearner || m.ID == uint64(x.member.server.Server.MemberID())
-	})
+	return votersBut(x.members, uint64(x.member.server.Server.MemberID()))
 }
 
 // othersServe reports that all other members serve, as this one will see them when it started anew, and that they are

@@ -154,16 +154,12 @@ func (r room) defragmentInTurn(ctx context.Context, now time.Time) error {
 		r.defragmented = time.Time{} // at the next look
 		return err
 	}
-	turn, err := r.store.Client.Grant(ctx, turnTTL)
-	if err != nil {
-		return err
-	}
-	defer func() { _, _ = r.store.Client.Revoke(ctx, turn.ID) }() // it ends by itself
-	mine, err := r.store.Datastores.Turn(ctx, r.node+" defragments", turn.ID)
-	if err != nil || !mine {
+	turn, err := r.store.Datastores.Turn(ctx, r.node+" defragments", turnTTL)
+	if err != nil || turn == 0 {
 		r.defragmented = time.Time{} // at the next look
 		return err
 	}
+	defer func() { _, _ = r.store.Client.Revoke(ctx, turn) }() // it ends by itself
 	return r.defragment()
 }
 

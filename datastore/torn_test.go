@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/storage/wal"
@@ -41,11 +40,8 @@ func TestDamagedRecord(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			c := clustered(t, "db2", "db3")
-			c.wants("db1", wanted(1, 3, "db1", "db2", "db3"))
-			c.becomes("db1 db2 db3")
+			c := threeMembers(t)
 			c.until("db3 knows the others", func() bool { return c.hosts["db3"].has(lifeFile) })
-			time.Sleep(time.Second) // etcd writes its file every 100 ms
 			c.kill("db3")
 			damage(c, memberFiles(c.hosts["db3"].file(memberDir)))
 			c.start("db3")

@@ -19,7 +19,7 @@ import (
 // turnPath is where the agent of this host asks whether its member may be away for a moment.
 const turnPath = "/turn"
 
-// awayTTL is how long a host has the turn until it asks again, in seconds: also one that boots, until the others see
+// awayTTL is how long a host has the turn if it does not keep it, in seconds: also one that boots, until the others see
 // that it is away.
 const awayTTL = 60
 
@@ -46,7 +46,7 @@ func TakeTurn(ctx context.Context, c Config) (t Turn, err error) {
 	return t, err
 }
 
-// KeepTurn keeps the turn for another minute, where this host has it since its member started.
+// KeepTurn keeps the turn for another minute. It is an error where this host does not have it.
 func KeepTurn(ctx context.Context, c Config) error {
 	return askInside(ctx, c, turnPath+"?keep", nil, &struct{}{})
 }
@@ -99,7 +99,7 @@ func (k absence) takeTurn(ctx context.Context) (Turn, error) {
 		return t, err
 	}
 	if who == "" {
-		if lease, err = k.newTurn(ctx); err != nil || lease == 0 {
+		if lease, err = k.store.Datastores.Turn(ctx, k.who(), awayTTL); err != nil || lease == 0 {
 			return Turn{Waits: "another one has the turn"}, err
 		}
 	} else if _, err := k.store.Client.KeepAliveOnce(ctx, lease); err != nil {
@@ -111,20 +111,6 @@ func (k absence) takeTurn(ctx context.Context) (Turn, error) {
 		err = errors.Join(err, failed)
 	}
 	return t, err
-}
-
-// newTurn takes the turn; 0: somebody was faster.
-func (k absence) newTurn(ctx context.Context) (clientv3.LeaseID, error) {
-	lease, err := k.store.Client.Grant(ctx, awayTTL)
-	if err != nil {
-		return 0, err
-	}
-	mine, err := k.store.Datastores.Turn(ctx, k.who(), lease.ID)
-	if err == nil && mine {
-		return lease.ID, nil
-	}
-	_, _ = k.store.Client.Revoke(ctx, lease.ID) // it ends by itself
-	return 0, err
 }
 
 func (k absence) keepTurn(ctx context.Context) error {
@@ -153,27 +139,29 @@ func (k absence) unready(ctx context.Context) (Turn, error) {
 	if err != nil {
 		return Turn{}, err
 	}
-	voters := slices.DeleteFunc(listed.Members, func(m *pb.Member) bool { return m.IsLearner })
+	voters := votersBut(listed.Members, 0)
+	return missed(voters, statuses(ctx, k.store.Client, voters)), nil
+}
+
+// missed is for what one of these members waits before it may be away, by how all of them answer.
+func missed(voters []*pb.Member, answers map[uint64]*clientv3.StatusResponse) Turn {
 	if len(voters) == 2 {
 		return Turn{"there are two, and nothing is written without one of them",
-			"pullet datastore status says for which host they wait"}, nil
+			"pullet datastore status says for which host they wait"}
 	}
-	slices.SortFunc(voters, func(a, b *pb.Member) int { return cmp.Compare(a.Name, b.Name) })
-	answers := statuses(ctx, k.store.Client, voters)
-	var newest uint64
-	for _, s := range answers {
-		newest = max(newest, s.RaftIndex)
-	}
-	for _, m := range voters {
+	newest := newestOf(answers)
+	for _, m := range slices.SortedFunc(slices.Values(voters), byName) {
 		cure := "look at pullet-etcd on " + m.Name + ": pullet datastore status"
 		switch s := answers[m.ID]; {
 		case s == nil:
-			return Turn{m.Name + " does not answer", cure}, nil
+			return Turn{m.Name + " does not answer", cure}
 		case len(s.Errors) > 0: // such as one that the others do not reach: it has no leader
-			return Turn{m.Name + ": " + strings.Join(s.Errors, ", "), cure}, nil
+			return Turn{m.Name + ": " + strings.Join(s.Errors, ", "), cure}
 		case s.RaftAppliedIndex+caughtUp < newest:
-			return Turn{Waits: fmt.Sprintf("%s lacks %d changes", m.Name, newest-s.RaftAppliedIndex)}, nil
+			return Turn{Waits: fmt.Sprintf("%s lacks %d changes", m.Name, newest-s.RaftAppliedIndex)}
 		}
 	}
-	return Turn{}, nil
+	return Turn{}
 }
+
+func byName(a, b *pb.Member) int { return cmp.Compare(a.Name, b.Name) }

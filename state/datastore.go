@@ -154,13 +154,21 @@ func (s *Datastores) Record(ctx context.Context, steps MemberSteps, revision int
 	return err == nil && done.Succeeded, err
 }
 
-// Turn takes the turn for what one member does at a time, as long as the lease lives. Who is the node, and behind a
-// space what for. It is false where another one has it.
-func (s *Datastores) Turn(ctx context.Context, who string, lease clientv3.LeaseID) (bool, error) {
+// Turn takes the turn for what one member does at a time, for so many seconds. Who is the node, and behind a space what
+// for. It returns the lease that the turn lasts with; 0: another one has it.
+func (s *Datastores) Turn(ctx context.Context, who string, ttl int64) (clientv3.LeaseID, error) {
+	lease, err := s.store.Client.Grant(ctx, ttl)
+	if err != nil {
+		return 0, err
+	}
 	key := s.key("turn")
 	done, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
-		Then(clientv3.OpPut(key, who, clientv3.WithLease(lease))).Commit()
-	return err == nil && done.Succeeded, err
+		Then(clientv3.OpPut(key, who, clientv3.WithLease(lease.ID))).Commit()
+	if err == nil && done.Succeeded {
+		return lease.ID, nil
+	}
+	_, _ = s.store.Client.Revoke(ctx, lease.ID) // it ends by itself
+	return 0, err
 }
 
 // TurnOf is who has the turn, with the lease; "": nobody.

@@ -28,12 +28,17 @@ func datastoreMoveCommand(a *app) *cobra.Command {
 	return c
 }
 
+// carries reports a host with a member.
+func carries(members []datastore.Member, node string) bool {
+	return slices.ContainsFunc(members, func(m datastore.Member) bool { return m.Node == node })
+}
+
 func (a datastoreCmd) move(ctx context.Context, store *state.Store, node string, stay bool) error {
 	members, err := datastore.Members(ctx, store.Client)
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(members, func(m datastore.Member) bool { return m.Node == node }) {
+	if !carries(members, node) {
 		return fmt.Errorf("%s does not carry the datastore: pullet datastore status", node)
 	}
 	d, err := store.Datastores.All(ctx)

@@ -83,7 +83,7 @@ func (a steerCmd) movesAway(ctx context.Context, store *state.Store, node string
 		return "", err
 	}
 	members, err := datastore.Members(ctx, store.Client)
-	if err != nil || !slices.ContainsFunc(members, func(m datastore.Member) bool { return m.Node == node }) {
+	if err != nil || !carries(members, node) {
 		return "", err
 	}
 	err = store.Datastores.Move(ctx, node, false)

@@ -105,6 +105,8 @@ func (a *admission) ops(ctx context.Context, r *reading, d Decision, key string)
 	}
 	if a.pool.slots {
 		ops = append(ops, clientv3.OpPut(a.store.Rollouts.BegunKey(q.rollout(), a.pool.group), ""))
+	}
+	if a.pool.slots && !q.Apart {
 		ops = append(ops, a.store.Statuses.Ops(q.node(), state.Rollout, state.Running, q.status(""))...)
 		ops = append(ops, a.store.Statuses.BeginOp(q.Presence, q.status(state.InRun)))
 	}

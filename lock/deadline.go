@@ -12,7 +12,11 @@ import (
 // group whose nodes all wait halts like one whose holders do not finish, and then does not hold a newer version back.
 func (t *Turn) Park(ctx context.Context, st state.Status) error {
 	st.Parked, t.req.Parked = true, true
-	err := t.claim.release(ctx, t.store.Statuses.Ops(t.req.node(), state.Rollout, state.Pending, st)...)
+	var says []clientv3.Op
+	if !t.req.Apart {
+		says = t.store.Statuses.Ops(t.req.node(), state.Rollout, state.Pending, st)
+	}
+	err := t.claim.release(ctx, says...)
 	if err != nil || t.req.Rules.Deadline <= 0 || t.req.Stale {
 		return err
 	}

@@ -173,7 +173,7 @@ func (u *upkeep) reclaim(ctx context.Context, r *reading, c Held) (bool, error) 
 	}
 	st := q.status(reason)
 	st.Version, st.Release, st.Remedy = c.Version, c.Release, state.Act(startAgain(c.Node))
-	if u.pool.slots {
+	if u.pool.slots && !q.Apart {
 		ops = append(ops, s.Statuses.LostOp(c.Node, st))
 	}
 	if q.Rules.OnLost == Fail {

@@ -26,7 +26,7 @@ func slotPool(s *state.Store, q *Request) *pool {
 	return &pool{
 		kind: state.WaitSlot, name: "slot " + g, scope: "role " + g, group: g, queue: s.Rollouts.QueuePrefix(q.rollout(), g),
 		claims: s.Rollouts.SlotPrefix(g), marks: s.Rollouts.MarkPrefix(g), limit: q.Rules.Limit, slots: true, switched: true,
-		follows: true,
+		follows: !q.Apart,
 	}
 }
 

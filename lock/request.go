@@ -12,6 +12,7 @@ type Request struct {
 	Version    *state.Version
 	VersionRev int64 // the revision at which the version was agreed: admission compares it
 	Stale      bool  // the version is not the fleet's any more, and drift of it is corrected: the fleet may move on
+	Apart      bool  // it is a run of a reaction and no move to a version: it ends whatever the fleet moves to
 	Run        string
 	Order      int64 // the node's place in queues: the lower the earlier; 0 is the revision of its registration
 	Brief      bool  // it is not waited for longer than Patience
@@ -55,6 +56,9 @@ func givesUp(onLost string) bool { return onLost == Release || onLost == Fail }
 
 func (q *Request) node() string    { return q.Presence.Node.Name }
 func (q *Request) rollout() string { return q.Version.Rollout() }
+
+// follows reports a request that ends when the fleet moves on to another version.
+func (q *Request) follows() bool { return !q.Stale && !q.Apart }
 
 func (q *Request) order() int64 {
 	if q.Order > 0 {

@@ -121,7 +121,7 @@ func (q *resultQuery) look(ctx context.Context) (map[string]state.StepResult, *W
 		wait, err := q.closed(ctx, found)
 		return found, wait, got.Header.Revision, err
 	}
-	if revisionOf(kvs(4)) != s.req.VersionRev && !s.req.Stale {
+	if revisionOf(kvs(4)) != s.req.VersionRev && s.req.follows() {
 		if _, err := superseded(ctx, s.store, s.req); err != nil {
 			return nil, nil, 0, err
 		}

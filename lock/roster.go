@@ -57,7 +57,7 @@ func (s *Steps) roster(ctx context.Context, step Step) (*state.Roster, error) {
 // A stale run makes no roster: a restored record may not know who is in the middle of its version.
 func (s *Steps) chooses(step Step) state.Choose {
 	return func(ctx context.Context) (state.Belongs, error) {
-		if !s.req.Stale {
+		if s.req.follows() {
 			if _, err := superseded(ctx, s.store, s.req); err != nil {
 				return nil, err
 			}

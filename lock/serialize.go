@@ -18,7 +18,7 @@ func (s *Steps) Serialize(ctx context.Context, step Step, limit func(roster int)
 		kind: state.WaitSerialize, name: "serialize " + step.ID, scope: "step " + step.ID, step: step.ID,
 		group: "step-" + hash, limit: limit,
 		queue: s.store.Rollouts.QueuePrefix(s.req.rollout(), "step-"+hash), claims: s.store.Steps.SemaphorePrefix(hash),
-		marks: s.store.Rollouts.MarkPrefix("step-" + hash), follows: !s.req.Stale,
+		marks: s.store.Rollouts.MarkPrefix("step-" + hash), follows: s.req.follows(),
 	})
 	roster, err := s.roster(ctx, step)
 	if err == nil {

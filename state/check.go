@@ -20,6 +20,13 @@ func (c *checks) unless(holds bool, format string, args ...any) {
 	}
 }
 
+// also notes an error.
+func (c *checks) also(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}
+
 // The bounds of texts in records, in bytes, and of lists.
 const (
 	maxText  = 4 << 10 // a reason, a command that helps, a name of a step

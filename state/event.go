@@ -59,9 +59,7 @@ func CheckEventName(name string) error {
 func (e *Event) Check() error {
 	var c checks
 	c.unless(e.ID != "" && safetext.Word(e.ID) && len(e.ID) <= 80, "%s is no id of an event", quoted(e.ID))
-	if err := CheckEventName(e.Name); err != nil {
-		c.unless(false, "%v", err)
-	}
+	c.also(CheckEventName(e.Name))
 	c.node(e.By)
 	c.times(e.Time)
 	c.unless(len(e.Hosts) <= maxAbout, "it is about %d hosts, of %d at most", len(e.Hosts), maxAbout)
@@ -79,6 +77,12 @@ func (e *Event) Check() error {
 			quoted(cause.Reaction))
 	}
 	return c.err
+}
+
+// Size is about how many bytes the event has as JSON.
+func (e Event) Size() int {
+	data, _ := json.Marshal(e) // it was checked
+	return len(data)
 }
 
 // EventWord makes a word of an event's name of any text, such as the name of an alert.

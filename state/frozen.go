@@ -14,7 +14,10 @@ type Orders struct {
 	Freeze   *Switch  // that stops all changes of the node, drift correction included; nil: none does
 	Scope    Scope    // of Freeze
 	Commands []string // that somebody has to run; Commands.For tells which of them this node has to
-	Begun    bool     // the begin of a run is on record
+	// Reactions are runs of reactions that some hosts are not through with; Reactions.For tells which of them this node
+	// has to run.
+	Reactions []string
+	Begun     bool // the begin of a run is on record
 }
 
 // Orders reads what operators want of a node. Where there is no switch at all, a run that is given begins in the same
@@ -54,7 +57,10 @@ func scopesOf(node, role string) []Scope {
 
 // ordersOps read the orders of a node, for ordersOf.
 func (s *Switches) ordersOps(node, role string) []clientv3.Op {
-	ops := []clientv3.Op{clientv3.OpGet(s.store.Commands.pendingKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly())}
+	ops := []clientv3.Op{
+		clientv3.OpGet(s.store.Commands.pendingKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(s.store.Reactions.pendingPrefix(), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+	}
 	for _, c := range scopesOf(node, role) {
 		ops = append(ops, clientv3.OpGet(s.Key(c)))
 	}
@@ -62,14 +68,16 @@ func (s *Switches) ordersOps(node, role string) []clientv3.Op {
 }
 
 func (s *Switches) ordersOf(node, role string, answers []*pb.ResponseOp) (o Orders) {
-	for _, kv := range answers[0].GetResponseRange().Kvs {
-		if k, err := s.store.Key(kv); err == nil {
-			o.Commands = append(o.Commands, k.Word)
+	for i, words := range []*[]string{&o.Commands, &o.Reactions} {
+		for _, kv := range answers[i].GetResponseRange().Kvs {
+			if k, err := s.store.Key(kv); err == nil {
+				*words = append(*words, k.Word)
+			}
 		}
 	}
 	set := map[string]Switch{}
 	for i, c := range scopesOf(node, role) {
-		for _, kv := range answers[1+i].GetResponseRange().Kvs {
+		for _, kv := range answers[2+i].GetResponseRange().Kvs {
 			set[c.String()] = s.Read(kv)
 		}
 	}

@@ -37,6 +37,10 @@ type (
 	Identities part
 	// Datastores is the fleet's own datastore itself: which hosts carry it.
 	Datastores part
+	// Events are what happened, on their way from the hosts to the reactor and in the log.
+	Events part
+	// Reactions are the runs with which hosts answer events.
+	Reactions part
 	// Views are the fleet's record as people and templates see it.
 	Views part
 )
@@ -50,6 +54,6 @@ func (s *Store) divide() *Store {
 	s.Extensions = (*Extensions)(all)
 	s.Services, s.Commands, s.Switches = (*Services)(all), (*Commands)(all), (*Switches)(all)
 	s.Bells, s.Views, s.Identities = (*Bells)(all), (*Views)(all), (*Identities)(all)
-	s.Datastores = (*Datastores)(all)
+	s.Datastores, s.Events, s.Reactions = (*Datastores)(all), (*Events)(all), (*Reactions)(all)
 	return s
 }

@@ -57,6 +57,8 @@ type Store struct {
 	Bells      *Bells
 	Identities *Identities
 	Datastores *Datastores
+	Events     *Events
+	Reactions  *Reactions
 	Views      *Views
 
 	Client    *clientv3.Client

@@ -1,0 +1,202 @@
+package event
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/state"
+)
+
+// Reactor is a host's part in the election of the reactor, and its work when it is elected. It is not safe for
+// concurrent use.
+type Reactor struct {
+	Store *state.Store
+	Node  string
+	Log   *logrus.Entry
+	NewID func() string
+	// Hesitate is how long it waits before it takes over from a reactor that is gone: of many hosts each another time.
+	Hesitate time.Duration
+	// Rules are what the repository says at the version that the fleet is at, by what this host has. The error is
+	// ErrBehind where it has another version.
+	Rules func(ctx context.Context) (Rules, error)
+}
+
+// Rules are the reactions of a version, and who its hosts are.
+type Rules struct {
+	Version   string
+	Reactions []*Reaction
+	Find      func(host string) (node string, known bool)
+}
+
+// ErrBehind says that this host does not have the fleet's version yet: it cannot say which reactions there are.
+var ErrBehind = errors.New("this host does not have the version of the fleet yet")
+
+// The times of the election and of the work.
+const (
+	leaseTime = 10 * time.Second // of a reactor that does not answer; then another one takes over
+	askAgain  = 30 * time.Second // a watch is never trusted alone
+	patience  = time.Minute      // a reactor that cannot work for so long lets another one
+	tidyEvery = time.Hour
+)
+
+// Run is the reactor whenever it is elected, until ctx ends. What goes wrong is logged, and it tries again.
+func (r *Reactor) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := r.Store.Events.AwaitVacancy(ctx, r.Hesitate)
+		if err == nil {
+			err = r.term(ctx, r.work)
+		}
+		if err != nil && ctx.Err() == nil {
+			r.Log.WithError(r.Store.Explain(err)).Debug("reactor")
+			rest(ctx, leaseTime/2)
+		}
+	}
+}
+
+// Once works off what there is, unless another host is the reactor. It is for hosts without an agent, at each pull.
+func (r *Reactor) Once(ctx context.Context) error {
+	led, err := r.Store.Events.Led(ctx)
+	if led || err != nil {
+		return err
+	}
+	return r.term(ctx, func(ctx context.Context, since int64) error {
+		_, _, err := r.workOff(ctx, since)
+		return err
+	})
+}
+
+// term does something while this process is the reactor, and nothing where another one is.
+func (r *Reactor) term(ctx context.Context, work func(ctx context.Context, since int64) error) error {
+	lease, err := r.Store.Client.Grant(ctx, int64(leaseTime.Seconds()))
+	if err != nil {
+		return err
+	}
+	defer r.giveUp(ctx, lease.ID)
+	since, _, err := r.Store.Events.Lead(ctx, r.Node, lease.ID)
+	if err != nil || since == 0 {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var alive sync.WaitGroup
+	alive.Go(func() {
+		defer cancel()
+		r.renew(ctx, lease.ID)
+	})
+	defer alive.Wait()
+	defer cancel()
+	return work(ctx, since)
+}
+
+// renew renews a lease until that fails or ctx ends.
+func (r *Reactor) renew(ctx context.Context, lease clientv3.LeaseID) {
+	for last := time.Now(); rest(ctx, leaseTime/4); {
+		asked := time.Now()
+		limited, cancel := context.WithTimeout(ctx, leaseTime/4)
+		_, err := r.Store.Client.KeepAliveOnce(limited, lease)
+		cancel()
+		if err == nil {
+			last = asked
+		}
+		if time.Since(last) > leaseTime*3/4 {
+			return
+		}
+	}
+}
+
+// giveUp has the next reactor begin at once.
+func (r *Reactor) giveUp(ctx context.Context, lease clientv3.LeaseID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTime/2)
+	defer cancel()
+	_, _ = r.Store.Client.Revoke(ctx, lease) // it ends by itself
+}
+
+// work works off what there is again and again. It returns when this process is not the reactor any more, or cannot be.
+func (r *Reactor) work(ctx context.Context, since int64) error {
+	worked, tidied := time.Now(), time.Time{}
+	for ctx.Err() == nil {
+		seen, look, err := r.workOff(ctx, since)
+		switch {
+		case errors.Is(err, errNotReactor):
+			return err
+		case err == nil:
+			worked = time.Now()
+		case time.Since(worked) > patience:
+			return err
+		default:
+			r.Log.WithError(r.Store.Explain(err)).Debug("the reactor tries again")
+			rest(ctx, time.Second)
+			continue
+		}
+		if time.Since(tidied) > tidyEvery {
+			if err := r.Store.Reactions.Forget(ctx, time.Now()); err == nil {
+				tidied = time.Now()
+			}
+		}
+		poll := askAgain
+		if !look.IsZero() {
+			poll = min(askAgain, max(10*time.Millisecond, time.Until(look)))
+		}
+		r.Store.Events.AwaitEvents(ctx, seen, poll)
+	}
+	return ctx.Err()
+}
+
+// errNotReactor says that another process is the reactor by now.
+var errNotReactor = errors.New("another host is the reactor by now")
+
+// workOff takes steps until there is nothing new. It returns the revision up to which it looked, and when it is to look
+// again although nothing happens.
+func (r *Reactor) workOff(ctx context.Context, since int64) (seen int64, look time.Time, err error) {
+	for {
+		in, err := r.Store.Events.Inbox(ctx)
+		if err != nil {
+			return 0, look, err
+		}
+		if len(in.Events)+len(in.Groups) == 0 {
+			return in.Revision, time.Time{}, nil
+		}
+		rules, err := r.Rules(ctx)
+		if err != nil {
+			return 0, look, err
+		}
+		desk := Desk{
+			In: in, Reactions: rules.Reactions, Find: rules.Find, Version: rules.Version, Node: r.Node, Now: time.Now().UTC(),
+			NewID: r.NewID,
+		}
+		entry, look := desk.Step(ctx)
+		if ctx.Err() != nil {
+			return 0, look, ctx.Err()
+		}
+		if entry.Read+len(entry.Groups)+len(entry.Runs) == 0 {
+			return in.Revision, look, nil
+		}
+		for _, run := range entry.Runs {
+			r.Log.WithFields(logrus.Fields{"reaction": run.Reaction, "event": run.Event.Name, "run": run.ID}).
+				Infof("starting on %d hosts", len(run.Hosts))
+		}
+		written, err := r.Store.Events.Enter(ctx, since, in, entry)
+		if err != nil {
+			return 0, look, err
+		}
+		if !written {
+			return 0, look, errNotReactor
+		}
+	}
+}
+
+// rest waits. It is false when ctx ends first.
+func rest(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,105 @@
+package event
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/pullet/pullet/durable"
+	"github.com/pullet/pullet/state"
+)
+
+// Spool keeps a host's events on its disk until they are on the fleet's record. It may be used by several processes.
+type Spool struct {
+	Dir string // the state directory
+	By  string // the host
+}
+
+// MaxSpool is how many events a host keeps: the oldest make room, and are counted.
+const MaxSpool = 1000
+
+// spooled is what stands on disk.
+type spooled struct {
+	Events  []state.Event `json:"events"`
+	Dropped int           `json:"dropped,omitempty"` // since the last time that the fleet was told
+}
+
+func (s Spool) path() string { return filepath.Join(s.Dir, "events.json") }
+
+// Add keeps events. One that is not as it should be is refused, and none is kept then.
+func (s Spool) Add(ctx context.Context, events ...state.Event) error {
+	for i := range events {
+		if err := events[i].Check(); err != nil {
+			return err
+		}
+	}
+	return s.change(ctx, func(have *spooled) error {
+		have.Events = append(have.Events, events...)
+		if over := len(have.Events) - MaxSpool; over > 0 {
+			have.Events, have.Dropped = have.Events[over:], have.Dropped+over
+		}
+		return nil
+	})
+}
+
+// Tell tells the fleet what is kept, as far as there is room in the outbox. It reports how many events are left.
+func (s Spool) Tell(ctx context.Context, store *state.Store) (left int, err error) {
+	if _, err := os.Stat(s.path()); errors.Is(err, fs.ErrNotExist) { // most hosts tell nothing
+		return 0, nil
+	}
+	err = s.change(ctx, func(have *spooled) error {
+		told, err := store.Events.Tell(ctx, s.By, have.Events, have.Dropped)
+		if err == nil {
+			have.Events, have.Dropped = have.Events[told:], 0
+		}
+		left = len(have.Events)
+		return err
+	})
+	return left, err
+}
+
+// change changes what is kept. What it did before an error stays.
+func (s Spool) change(ctx context.Context, how func(*spooled) error) error {
+	lock := flock.New(s.path()+".lock", flock.SetPermissions(0o600))
+	if _, err := lock.TryLockContext(ctx, 20*time.Millisecond); err != nil {
+		return err
+	}
+	defer lock.Close()
+	have, err := s.read()
+	if err != nil {
+		return err
+	}
+	before := len(have.Events) + have.Dropped
+	if err := how(&have); err != nil {
+		return err
+	}
+	switch {
+	case len(have.Events)+have.Dropped == 0 && before > 0:
+		return os.Remove(s.path())
+	case len(have.Events)+have.Dropped == 0:
+		return nil
+	}
+	data, err := json.Marshal(have)
+	if err != nil {
+		return err
+	}
+	return durable.Replace(s.path(), append(data, '\n'))
+}
+
+// read is what is kept. What is damaged is lost: it says nothing of the host.
+func (s Spool) read() (have spooled, err error) {
+	data, err := os.ReadFile(s.path())
+	if errors.Is(err, fs.ErrNotExist) {
+		return have, nil
+	}
+	if err == nil && json.Unmarshal(data, &have) != nil {
+		have = spooled{Dropped: 1}
+	}
+	return have, err
+}

@@ -1,0 +1,228 @@
+package state
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Cursor is how far the reactor read: events by Rev, those of one Rev by the outbox and in its order.
+type Cursor struct {
+	Revision int64 `json:"revision"` // it has every event that an outbox had up to this revision
+	// Of those with the Rev Next it has all of outboxes before By, and of that one so many.
+	Next  int64  `json:"next,omitempty"`
+	By    string `json:"by,omitempty"`
+	Done  int    `json:"done,omitempty"`
+	Page  int    `json:"page"`  // the last page of the log
+	First int    `json:"first"` // the first one that is kept
+}
+
+// Page is a part of the log of events: what the reactor read at a time.
+type Page struct {
+	At     time.Time  `json:"at"`
+	Events []Happened `json:"events"`
+}
+
+// Happened is an event as the log has it. Events that say the same and are read together are one.
+type Happened struct {
+	Event
+	Count int       `json:"count"`           // how many they are
+	Last  time.Time `json:"last"`            // when the last of them happened
+	From  []string  `json:"from,omitempty"`  // the hosts that told of them, as far as there is room
+	Again bool      `json:"again,omitempty"` // it was told before, by its Dedupe, and counts for nothing
+}
+
+// Group counts the occurrences of one event for one reaction.
+type Group struct {
+	Reaction string  `json:"reaction"`
+	Event    string  `json:"event"`
+	Tallies  []Tally `json:"tallies"` // by Host, sorted
+}
+
+// Tally counts the occurrences since the last run of a reaction.
+type Tally struct {
+	Host    string    `json:"host,omitempty"`    // a node; "": the hosts of the reaction
+	Seen    []Seen    `json:"seen,omitempty"`    // the oldest first
+	Ready   time.Time `json:"ready,omitzero"`    // since when there are enough, and more are waited for
+	Reacted time.Time `json:"reacted,omitzero"`  // when the reaction was started last
+	Next    time.Time `json:"next,omitzero"`     // when it is looked at again
+	Why     string    `json:"why,omitempty"`     // what keeps the reaction from being started, for people
+	Hosts   []string  `json:"hosts,omitempty"`   // nodes that the occurrences are about
+	Unknown []string  `json:"unknown,omitempty"` // hosts that they are about and that are no nodes
+	Last    *Event    `json:"last,omitempty"`    // the last occurrence
+	IDs     []string  `json:"ids,omitempty"`     // of the occurrences, as far as there is room
+}
+
+// Seen is when an event happened, and how often.
+type Seen struct {
+	At time.Time `json:"at"`
+	N  int       `json:"n"`
+}
+
+// Told are the Dedupes of events that were told lately, each as a hash with its time.
+type Told map[string]time.Time
+
+// The bounds of what the reactor keeps.
+const (
+	MaxSeen    = 50 // of a tally: those that are closest together are counted as one
+	MaxIDs     = 20
+	maxTallies = 20_000
+	MaxTold    = 2000
+)
+
+func (s *Events) cursorKey() string      { return s.store.key("reactor", "cursor") }
+func (s *Events) leaderKey() string      { return s.store.key("reactor", "leader") }
+func (s *Events) toldKey() string        { return s.store.key("reactor", "told") }
+func (s *Events) pageKey(n int) string   { return s.store.key("happened", fmt.Sprintf("%010d", n)) }
+func (s *Events) groupsPrefix() string   { return s.store.key("reactor", "group") + "/" }
+func (s *Events) outboxesPrefix() string { return s.store.key("outbox") + "/" }
+
+// GroupHash names the group of a reaction and an event.
+func GroupHash(reaction, event string) string {
+	sum := sha256.Sum256([]byte(reaction + "\x00" + event))
+	return hex.EncodeToString(sum[:10])
+}
+
+func (s *Events) groupKey(g Group) string {
+	return s.groupsPrefix() + GroupHash(g.Reaction, g.Event)
+}
+
+func (s *Events) cursorOf(kvs []*mvccpb.KeyValue) (c Cursor) {
+	for _, kv := range kvs {
+		c, _ = Read[Cursor](s.store, kv) // one that cannot be read begins anew: events are counted again
+	}
+	return c
+}
+
+// Lead makes this process the reactor, on a lease, unless another one is. It returns the revision at which it became
+// that: 0, and who is, where another one is.
+func (s *Events) Lead(ctx context.Context, node string, lease clientv3.LeaseID) (since int64, leader string, err error) {
+	key := s.leaderKey()
+	done, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
+		Then(clientv3.OpPut(key, node, clientv3.WithLease(lease))).Else(clientv3.OpGet(key)).Commit()
+	if err != nil || done.Succeeded {
+		if err == nil {
+			since, leader = done.Header.Revision, node
+		}
+		return since, leader, err
+	}
+	for _, kv := range done.Responses[0].GetResponseRange().Kvs {
+		name, _ := Read[NodeName](s.store, kv) // for people
+		leader = string(name)
+		if kv.Lease == int64(lease) { // an answer was lost
+			since = kv.CreateRevision
+		}
+	}
+	return since, leader, nil
+}
+
+// Led reports that some process is the reactor.
+func (s *Events) Led(ctx context.Context) (bool, error) {
+	got, err := s.store.Client.Get(ctx, s.leaderKey(), clientv3.WithKeysOnly())
+	return err == nil && len(got.Kvs) > 0, err
+}
+
+// AwaitVacancy waits until no process is the reactor, and still none after a time: of many that wait, each hesitates
+// for another time, so that few ask at once.
+func (s *Events) AwaitVacancy(ctx context.Context, hesitate time.Duration) error {
+	for {
+		got, err := s.store.Client.Get(ctx, s.leaderKey(), clientv3.WithKeysOnly())
+		if err != nil {
+			return err
+		}
+		if len(got.Kvs) == 0 {
+			pause(ctx, hesitate)
+			led, err := s.Led(ctx)
+			if err != nil || !led {
+				return err
+			}
+			continue
+		}
+		if !s.store.Bells.Await(ctx, s.leaderKey(), got.Header.Revision, time.Minute) {
+			return ctx.Err()
+		}
+	}
+}
+
+// Entry is what the reactor writes in one step.
+type Entry struct {
+	Read   int // of the events of the inbox
+	Page   []Happened
+	Groups []Group // that changed; one without tallies is removed
+	Told   Told    // nil: it did not change
+	Runs   []ReactionRun
+}
+
+// MaxChanged is how many groups and runs the reactor writes in one step at most: etcd takes 128 operations.
+const MaxChanged = 40
+
+// keptPages and keptEvents are how many pages of the log are kept, and for how long.
+const (
+	keptPages  = 500
+	KeptEvents = 7 * 24 * time.Hour
+)
+
+// Enter writes a step of the reactor that became that at a revision. It is false, and nothing is written, where it is
+// not the reactor any more, or the cursor moved.
+func (s *Events) Enter(ctx context.Context, since int64, in *Inbox, e Entry) (bool, error) {
+	cursor := in.after(e.Read)
+	var ops []clientv3.Op
+	if len(e.Page) > 0 {
+		cursor.Page++
+		ops = append(ops, Put(s.pageKey(cursor.Page), Page{At: time.Now().UTC(), Events: e.Page}))
+		if first := cursor.Page - keptPages + 1; first > cursor.First {
+			ops = append(ops, clientv3.OpDelete(s.pageKey(0), clientv3.WithRange(s.pageKey(first))))
+			cursor.First = first
+		}
+	}
+	for _, g := range e.Groups {
+		if len(g.Tallies) == 0 {
+			ops = append(ops, clientv3.OpDelete(s.groupKey(g)))
+		} else {
+			ops = append(ops, Put(s.groupKey(g), g))
+		}
+	}
+	if e.Told != nil {
+		ops = append(ops, Put(s.toldKey(), e.Told))
+	}
+	for _, run := range e.Runs {
+		given, err := s.store.Reactions.giveOps(ctx, run)
+		if err != nil {
+			return false, err
+		}
+		ops = append(ops, given...)
+	}
+	if len(e.Runs) > 0 {
+		ops = append(ops, s.store.Bells.wakeOp())
+	}
+	ops = append(ops, Put(s.cursorKey(), cursor))
+	done, err := s.store.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(s.leaderKey()), "=", since),
+			clientv3.Compare(clientv3.ModRevision(s.cursorKey()), "=", in.CursorRev)).
+		Then(ops...).Commit()
+	return err == nil && done.Succeeded, err
+}
+
+// AwaitEvents waits until an outbox or a run of a reaction changes after a revision, or for as long as a poll takes. It
+// is false when ctx ends first.
+func (s *Events) AwaitEvents(ctx context.Context, after int64, poll time.Duration) bool {
+	watch, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), poll)
+	defer cancel()
+	from := clientv3.WithRev(after + 1)
+	var open bool
+	select {
+	case _, open = <-s.store.Client.Watch(watch, s.outboxesPrefix(), clientv3.WithPrefix(), from):
+	case _, open = <-s.store.Client.Watch(watch, s.store.Reactions.endedPrefix(), clientv3.WithPrefix(), from):
+	case <-watch.Done():
+		return ctx.Err() == nil
+	}
+	if !open {
+		pause(watch, time.Second)
+	}
+	return ctx.Err() == nil
+}

@@ -13,14 +13,15 @@ import (
 
 // Outcome is what came of one pull.
 type Outcome struct {
-	Run      string
-	Version  *state.Version // that the node was brought to, or is to be
-	Upgrade  bool           // the version was new here
-	Report   *apply.Report  // of the last run; nil when nothing was applied
-	Wait     *lock.Wait     // the gate that the node still waits at
-	Refused  []error        // what verification refused: rewritten history, moved tags, commits that cannot be used
-	Failures []error        // what is wrong beside the report, such as a newer commit that does not compile
-	Warnings []error        // what was got around: an unreachable remote or store
+	Run       string
+	Version   *state.Version  // that the node was brought to, or is to be
+	Upgrade   bool            // the version was new here
+	Report    *apply.Report   // of the last run; nil when nothing was applied
+	Reactions []*apply.Report // of runs of reactions
+	Wait      *lock.Wait      // the gate that the node still waits at
+	Refused   []error         // what verification refused: rewritten history, moved tags, commits that cannot be used
+	Failures  []error         // what is wrong beside the report, such as a newer commit that does not compile
+	Warnings  []error         // what was got around: an unreachable remote or store
 
 	lacking *state.Version // that this node would propose, and that lacks a service
 	doubted string         // the fleet's version that the host does not take: it is not news
@@ -31,7 +32,14 @@ type Outcome struct {
 }
 
 // Rebooting reports that the host is about to boot, whoever asked for it: the run goes on after it.
-func (o *Outcome) Rebooting() bool { return o.Report != nil && (o.Report.Reboot || o.Report.Leaving) }
+func (o *Outcome) Rebooting() bool {
+	return o.asksForBoot(func(r *apply.Report) bool { return r.Reboot || r.Leaving })
+}
+
+// asksForBoot reports a run of which this holds.
+func (o *Outcome) asksForBoot(does func(*apply.Report) bool) bool {
+	return o.Report != nil && does(o.Report) || slices.ContainsFunc(o.Reactions, does)
+}
 
 // upgradeFailed reports that the host is not at the version for a failure of the upgrade, in this pull or in an earlier
 // one that put its files back.
@@ -110,6 +118,9 @@ func (o *Outcome) upgrades(v *state.Version) { o.Version, o.Upgrade = v, true }
 
 // ran is the report of the last run.
 func (o *Outcome) ran(report *apply.Report) { o.Report = report }
+
+// reacted is the report of a run of a reaction.
+func (o *Outcome) reacted(report *apply.Report) { o.Reactions = append(o.Reactions, report) }
 
 // awaits is the gate that the node waits at; nil: it waits no more.
 func (o *Outcome) awaits(w *lock.Wait) { o.Wait = w }

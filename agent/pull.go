@@ -76,7 +76,7 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	p.account(ctx, err)
 	p.out.read(p.compiler.asked.sorted())
 	p.nameBad()
-	if err == nil && p.out.Report != nil && p.out.Report.Reboot {
+	if err == nil && p.out.asksForBoot(func(r *apply.Report) bool { return r.Reboot }) {
 		err = p.agent.host("").Reboot(ctx)
 	} else {
 		p.handOver(ctx)
@@ -215,10 +215,14 @@ func (p *pull) do(ctx context.Context) error {
 	if p.store == nil || p.local.upToDate(version) {
 		if err := p.converge(ctx, version, program); err != nil || !p.needsTurn() {
 			p.orders.commands(ctx, program.catalog)
+			p.react(ctx, version)
 			return err
 		}
 	}
 	p.orders.commands(ctx, program.catalog)
+	if p.react(ctx, version) { // a reboot in the midst of it, say: the version comes behind it
+		return nil
+	}
 	if left, err := p.leftAlone(ctx, version, program); left || err != nil {
 		return err
 	}
@@ -226,7 +230,11 @@ func (p *pull) do(ctx context.Context) error {
 	if turn == nil || err != nil {
 		return err
 	}
-	return p.upgrade(ctx, version, program, turn)
+	if err := p.upgrade(ctx, version, program, turn); err != nil || !p.local.upToDate(version) {
+		return err
+	}
+	p.react(ctx, version)
+	return nil
 }
 
 // handOver does what runs left for the end: what would end this process. What could not be done is no failure of the

@@ -92,6 +92,9 @@ const (
 	seenCall  = "\x00seen"
 	matchCall = "\x00match"
 	thereCall = "\x00there"
+
+	knownCall   = "\x00known"
+	perhapsCall = "\x00perhaps"
 )
 
 // Visit is called for every node of an expression's tree, after those below it.
@@ -241,6 +244,7 @@ func (b *budget) limit(env map[string]any) map[string]any {
 		return v, b.search(times(each, len(text)))
 	}
 	out[matchCall] = b.match
+	out[knownCall], out[perhapsCall] = knownKey, perhapsKey
 	out[joinCall] = b.join
 	out[swapCall] = b.replace
 	out[uniqCall] = func(v any) (any, error) { return v, b.spend(times(items(v), items(v)) / 10) }

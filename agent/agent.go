@@ -31,6 +31,7 @@ type Agent struct {
 	pulse      *pulse
 	size       *fleetSize
 	away       *outage         // of the fleet's record, as the loop says it
+	answering  *answering      // of events
 	abandoned  apply.Abandoned // what hangs since an earlier pull
 	checks     []recheck       // of services, between two pulls
 }
@@ -68,6 +69,7 @@ func NewIn(o Outside, c Config, build string, log *logrus.Entry) (*Agent, error)
 	return &Agent{
 		self: me, connection: &connection{self: me}, versions: &versions{self: me},
 		pulse: &pulse{began: time.Now()}, size: &fleetSize{}, away: &outage{log: log},
+		answering: &answering{},
 	}, nil
 }
 

@@ -127,6 +127,9 @@ func (c *compiler) bind(
 	if err != nil {
 		return nil, err
 	}
+	if answers != nil { // the run goes on with this event and this version, whatever the fleet looks like meanwhile
+		cat.Digest = "reaction " + answers.ID
+	}
 	if _, listed := cat.Inventory[cat.Node.Name]; !listed && cat.Untargeted() {
 		return nil, &untargetedError{cat.Node}
 	}

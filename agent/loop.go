@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/pullet/pullet/apply"
@@ -29,7 +30,10 @@ type Observer struct {
 // to be read again, and an error when only another process can go on.
 func (a *Agent) Loop(ctx context.Context, o Observer) error {
 	ctx, cancel := context.WithCancel(ctx) // ends what the loop started, also when it returns to be started anew
+	var beside sync.WaitGroup
+	defer beside.Wait()
 	defer cancel()
+	beside.Go(func() { a.answerEvents(ctx) })
 	files, err := a.watchFiles(ctx)
 	if err != nil {
 		return err

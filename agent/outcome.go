@@ -14,14 +14,14 @@ import (
 // Outcome is what came of one pull.
 type Outcome struct {
 	Run       string
-	Version   *state.Version  // that the node was brought to, or is to be
-	Upgrade   bool            // the version was new here
-	Report    *apply.Report   // of the last run; nil when nothing was applied
-	Reactions []*apply.Report // of runs of reactions
-	Wait      *lock.Wait      // the gate that the node still waits at
-	Refused   []error         // what verification refused: rewritten history, moved tags, commits that cannot be used
-	Failures  []error         // what is wrong beside the report, such as a newer commit that does not compile
-	Warnings  []error         // what was got around: an unreachable remote or store
+	Version   *state.Version // that the node was brought to, or is to be
+	Upgrade   bool           // the version was new here
+	Report    *apply.Report  // of the last run; nil when nothing was applied
+	Reactions []Reacted      // to events, by runs of reactions
+	Wait      *lock.Wait     // the gate that the node still waits at
+	Refused   []error        // what verification refused: rewritten history, moved tags, commits that cannot be used
+	Failures  []error        // what is wrong beside the report, such as a newer commit that does not compile
+	Warnings  []error        // what was got around: an unreachable remote or store
 
 	lacking *state.Version // that this node would propose, and that lacks a service
 	doubted string         // the fleet's version that the host does not take: it is not news
@@ -31,6 +31,12 @@ type Outcome struct {
 	asked  []string // the services that it read
 }
 
+// Reacted is a run of a reaction.
+type Reacted struct {
+	*apply.Report
+	Chain []state.Cause // the runs of reactions that caused it, itself the last one
+}
+
 // Rebooting reports that the host is about to boot, whoever asked for it: the run goes on after it.
 func (o *Outcome) Rebooting() bool {
 	return o.asksForBoot(func(r *apply.Report) bool { return r.Reboot || r.Leaving })
@@ -38,7 +44,8 @@ func (o *Outcome) Rebooting() bool {
 
 // asksForBoot reports a run of which this holds.
 func (o *Outcome) asksForBoot(does func(*apply.Report) bool) bool {
-	return o.Report != nil && does(o.Report) || slices.ContainsFunc(o.Reactions, does)
+	return o.Report != nil && does(o.Report) ||
+		slices.ContainsFunc(o.Reactions, func(r Reacted) bool { return does(r.Report) })
 }
 
 // upgradeFailed reports that the host is not at the version for a failure of the upgrade, in this pull or in an earlier
@@ -120,7 +127,9 @@ func (o *Outcome) upgrades(v *state.Version) { o.Version, o.Upgrade = v, true }
 func (o *Outcome) ran(report *apply.Report) { o.Report = report }
 
 // reacted is the report of a run of a reaction.
-func (o *Outcome) reacted(report *apply.Report) { o.Reactions = append(o.Reactions, report) }
+func (o *Outcome) reacted(report *apply.Report, run state.ReactionRun) {
+	o.Reactions = append(o.Reactions, Reacted{report, run.Chain})
+}
 
 // awaits is the gate that the node waits at; nil: it waits no more.
 func (o *Outcome) awaits(w *lock.Wait) { o.Wait = w }

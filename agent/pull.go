@@ -74,6 +74,7 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	p.out.awaits(p.reporter.followed(p.out.Wait)) // judged when it is printed: the others went on meanwhile
 	p.carrying.tend(ctx, p.carrying.version != nil && p.local.upToDate(p.carrying.version))
 	p.account(ctx, err)
+	p.tellEvents(ctx)
 	p.out.read(p.compiler.asked.sorted())
 	p.nameBad()
 	if err == nil && p.out.asksForBoot(func(r *apply.Report) bool { return r.Reboot }) {
@@ -201,6 +202,7 @@ func (p *pull) do(ctx context.Context) error {
 		return p.cannotCompile(ctx, version, err)
 	}
 	p.carrying.compiled(version, program.catalog)
+	p.agent.answering.knows(version, program.repo)
 	if err := p.registration.relabel(ctx, program.catalog.Node.Labels); err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func (r *reaction) work(ctx context.Context, run state.PendingReaction) error {
 	at := r.local.Reacting
 	begun := at != nil && at.Run.ID == run.ID
 	switch {
-	case begun && run.Halted != "" && r.local.Held == nil && !run.OnChange:
+	case begun && run.Halted != "" && at.Held == nil:
 		return r.ends(ctx, nil, state.Failed, "the run was halted while this host waited for others: "+run.Halted)
 	case begun:
 		r.version = at.Version
@@ -90,7 +90,7 @@ func (r *reaction) work(ctx context.Context, run state.PendingReaction) error {
 		return r.ends(ctx, nil, state.ReactionLeft, "the run is halted: "+run.Halted)
 	case !run.Open:
 		return r.ends(ctx, nil, state.ReactionLeft, fmt.Sprintf("the host came later than %s after it was given", state.ReactionTime))
-	case !run.OnChange && !r.local.upToDate(r.version):
+	case !run.OnChange && r.local.changes(r.version):
 		return r.waits(ctx, "this host's upgrade to "+r.version.String(), "see pullet rollout status")
 	}
 	program, err := r.compiler.reaction(ctx, r.version, r.run)
@@ -114,7 +114,7 @@ func (r *reaction) take(ctx context.Context, program *compiled, begun bool) erro
 		return err
 	}
 	turn := lock.NewReactionTurn(r.store, req, r.run)
-	if !begun || r.local.Held != nil { // else it waits for others without a place, and takes one before it changes anything
+	if !begun || r.local.Reacting.Held != nil { // else it waits for others without a place, and takes one before it changes anything
 		wait, err := r.turns.admit(ctx, turn, r.pull.waits.standBy, nil)
 		if wait != nil {
 			return r.waits(ctx, wait.Gate+": "+wait.Reason, wait.Clear)
@@ -140,7 +140,7 @@ func (r *reaction) request(program *compiled) (lock.Request, render.Rollout, err
 	rollout.Canary, rollout.RoleDependencies = nil, nil
 	of := &state.Version{ID: r.run.ID}
 	req := r.turns.requestUnder(rollout, of, program.catalog)
-	req.Apart, req.Stale, req.Order, req.Parked = true, false, 0, r.local.Reacting != nil && r.local.Held == nil
+	req.Apart, req.Stale, req.Order, req.Parked = true, false, 0, r.local.Reacting != nil && r.local.Reacting.Held == nil
 	req.Waiting = func(w *lock.Wait) {
 		r.log.Info(w.Error())
 		r.tells(ctxOf(r.reporter), w.Gate+": "+w.Reason, w.Clear)
@@ -157,10 +157,7 @@ func (r *reaction) begins(ctx context.Context, turn *lock.Turn) error {
 	if r.result.Started.IsZero() {
 		r.result.Started = time.Now().UTC()
 	}
-	r.local.Reacting = &state.Reacting{Run: r.run, Version: r.version, Result: r.result}
-	if r.local.Held = turn.Slot(); r.local.Held != nil && r.run.OnChange {
-		r.local.Held = nil // it is no slot
-	}
+	r.local.Reacting = &state.Reacting{Run: r.run, Version: r.version, Result: r.result, Held: turn.Slot()}
 	if err := r.local.save(); err != nil {
 		return err
 	}
@@ -207,8 +204,8 @@ func (r *reaction) ends(ctx context.Context, turn *lock.Turn, how, reason string
 		return err
 	}
 	if at := r.local.Reacting; at != nil && at.Run.ID == r.run.ID {
-		r.places.slot.Store(nil)
-		r.local.Reacting, r.local.Held = nil, nil
+		r.places.slot.Store(r.local.Held)
+		r.local.Reacting = nil
 		err = errors.Join(r.local.save(), r.forgetJournal())
 	}
 	return errors.Join(err, r.store.Reactions.Ended(ctx, r.run))

@@ -46,7 +46,7 @@ func (r *reaction) runs(
 		return err
 	}
 	report.Reaction, report.Event = r.run.Reaction, r.run.Event.Name
-	r.out.reacted(report)
+	r.out.reacted(report, r.run)
 	if end.silent { // the next pull goes on
 		return nil
 	}
@@ -80,8 +80,8 @@ func (r *reaction) settles(ctx context.Context, report *apply.Report, rollout re
 	case report.Stopped != "" || report.Reboot || report.Leaving: // it keeps its place
 		return r.tells(after, report.Why(), "no action needed: the run goes on in the next pull")
 	case report.Pending():
-		r.places.slot.Store(nil)
-		r.local.Held = nil
+		r.places.slot.Store(r.local.Held)
+		r.local.Reacting.Held = nil
 		return errors.Join(turn.Park(after, state.Status{Reason: report.Why()}), r.local.save(),
 			r.waits(after, report.Why(), "start or mend what it waits for"))
 	}

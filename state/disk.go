@@ -49,6 +49,7 @@ type Reacting struct {
 	Run     ReactionRun    `json:"run"`
 	Version *Version       `json:"version"` // whose jobs it runs
 	Result  ReactionResult `json:"result"`
+	Held    *HeldPlace     `json:"held,omitempty"` // nil: it waits for others in mid-run, without a place
 }
 
 // RolledBack is what a node knows of a version whose files it put back: it is not tried again while all of this stays.

@@ -47,8 +47,9 @@ func compileExpression(text string, refs *references, options ...expr.Option) (*
 
 // runExpression evaluates an expression within its limits.
 func runExpression(code *vm.Program, s *scope) (any, error) {
-	ctx, cancel := within(s.in.Context, maxExpressionTime, errExpressionTime)
+	ctx, watch, cancel := timed(s.in.Context, maxExpressionTime)
 	defer cancel()
+	s.watch = watch
 	machine := vm.VM{MemoryBudget: maxMade}
 	value, err := machine.Run(code, (&budget{maxWork, s.all, ctx}).limit(environment(s)))
 	if stop := stopped(ctx); stop != nil {

@@ -35,6 +35,7 @@ type scope struct {
 
 	x         *execution           // executes its templates, from Repository.enter to the release
 	src       *source              // the file that is executed
+	watch     *stopwatch           // of the expression that is evaluated
 	inventory Inventory            // is laid over every view
 	look      func() (View, error) // reads the fleet anew when it is asked for; nil: in.View stands
 	unseen    error                // why that failed

@@ -189,6 +189,7 @@ func (p *pull) do(ctx context.Context) error {
 	if err != nil {
 		return cmp.Or(p.agreement.nothingFetched(err), errors.Join(p.local.saveTroubles(), p.reporter.tellIdle(ctx)))
 	}
+	p.out.fetched(heads)
 	version, err := p.agreement.agree(ctx, heads)
 	if err := errors.Join(err, p.local.saveTroubles()); err != nil {
 		return err

@@ -45,7 +45,8 @@ func readAlerts(e *endpoint, _ http.Header, body []byte) (*content, error) {
 	}
 	switch {
 	case n.Version != "4":
-		return nil, fmt.Errorf("it is no notification of Alertmanager in version 4: its version is %+q", safetext.Cut(n.Version, 20))
+		version := safetext.Cut(n.Version, 20)
+		return nil, fmt.Errorf("it is no notification of Alertmanager in version 4: its version is %+q", version)
 	case len(n.Alerts) > maxAlerts:
 		return nil, fmt.Errorf("it has %d alerts, of %d at most: set max_alerts", len(n.Alerts), maxAlerts)
 	}

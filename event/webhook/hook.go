@@ -65,7 +65,8 @@ func Check(hooks []Hook, repositories []string) error {
 	seen := map[string]bool{}
 	for _, h := range hooks {
 		if !safetext.Name(h.Name) {
-			errs = append(errs, fmt.Errorf("webhook %q: name: use letters, digits, dots, dashes and underscores", h.Name))
+			err := fmt.Errorf("webhook %q: name: use letters, digits, dots, dashes and underscores", h.Name)
+			errs = append(errs, err)
 			continue
 		}
 		if seen[h.Name] {
@@ -146,7 +147,8 @@ func secrets(file string, text []byte) (out []string, err error) {
 			continue
 		}
 		if len(line) < minSecret {
-			return nil, fmt.Errorf("a secret in %s has %d characters, and needs %d: openssl rand -hex 32", file, len(line), minSecret)
+			return nil, fmt.Errorf("a secret in %s has %d characters, and needs %d: openssl rand -hex 32", file, len(line),
+				minSecret)
 		}
 		out = append(out, line)
 	}

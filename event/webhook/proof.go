@@ -39,7 +39,8 @@ func equal(given string, secrets []string) bool {
 func byToken(_ *endpoint, header http.Header, secrets []string) verifier {
 	r := http.Request{Header: header}
 	_, token, basic := r.BasicAuth()
-	if kind, bearer, ok := strings.Cut(header.Get("Authorization"), " "); !basic && ok && strings.EqualFold(kind, "Bearer") {
+	kind, bearer, _ := strings.Cut(header.Get("Authorization"), " ")
+	if !basic && strings.EqualFold(kind, "Bearer") {
 		token = strings.TrimSpace(bearer)
 	}
 	if !equal(token, secrets) {

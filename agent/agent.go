@@ -34,6 +34,7 @@ type Agent struct {
 	answering  *answering      // of events
 	abandoned  apply.Abandoned // what hangs since an earlier pull
 	checks     []recheck       // of services, between two pulls
+	searches   *searches       // for commits that were announced
 }
 
 // self is what an agent knows of itself before it pulls. It does not change.
@@ -66,10 +67,11 @@ func NewIn(o Outside, c Config, build string, log *logrus.Entry) (*Agent, error)
 		return nil, err
 	}
 	me := &self{config: c, outside: o, dir: dir, build: build, instance: randomID(), logger: log}
+	record := &connection{self: me}
 	return &Agent{
-		self: me, connection: &connection{self: me}, versions: &versions{self: me},
+		self: me, connection: record, versions: &versions{self: me},
 		pulse: &pulse{began: time.Now()}, size: &fleetSize{}, away: &outage{log: log},
-		answering: &answering{},
+		answering: &answering{}, searches: &searches{self: me, connection: record, of: map[string]*search{}},
 	}, nil
 }
 

@@ -18,13 +18,26 @@ type answering struct{ at atomic.Pointer[knownVersion] }
 
 // knownVersion is a version with its repository.
 type knownVersion struct {
-	version *state.Version
-	repo    *render.Repository
+	version   *state.Version
+	repo      *render.Repository
+	inventory render.Inventory
 }
 
 // knows notes the version that a pull works on.
-func (a *answering) knows(v *state.Version, repo *render.Repository) {
-	a.at.Store(&knownVersion{v, repo})
+func (a *answering) knows(v *state.Version, c *compiled) {
+	a.at.Store(&knownVersion{v, c.repo, c.catalog.Inventory})
+}
+
+// labels are those of the registered nodes, by name. The inventory goes before what nodes say of themselves.
+func (k *knownVersion) labels(view render.View) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for name, node := range view.Nodes {
+		if listed, ok := k.inventory[name]; ok {
+			node = listed
+		}
+		out[name] = node.Labels
+	}
+	return out
 }
 
 // reactions are those of the version; none where it has mistakes, which validate names.
@@ -105,7 +118,7 @@ func (a *Agent) reactionOf(r *render.Reaction, known *knownVersion, fleet *fleet
 			if err != nil { // Holds says so
 				return nil
 			}
-			return r.Hosts(view, about)
+			return r.Hosts(known.labels(view), about)
 		},
 		Holds: func(ctx context.Context, e state.Reacted) (bool, error) {
 			view, err := fleet.look()

@@ -29,6 +29,8 @@ type Outcome struct {
 	seen   int64    // the revision of the fleet's record up to which the pull looked
 	viewed int64    // the revision at which it read the services first
 	asked  []string // the services that it read
+
+	own []puller.Head // what its repositories had
 }
 
 // Reacted is a run of a reaction.
@@ -142,6 +144,19 @@ func (o *Outcome) looked(rev int64) { o.seen = max(o.seen, rev) }
 
 // views is a revision at which the pull reads the services: the first one counts.
 func (o *Outcome) views(rev int64) { o.viewed = cmp.Or(o.viewed, rev) }
+
+// fetched are the commits that the pull's own repositories had.
+func (o *Outcome) fetched(own []puller.Head) { o.own = own }
+
+// head is the commit that a repository had; "" where it could not be asked.
+func (o *Outcome) head(repository string) string {
+	for _, h := range o.own {
+		if h.Repo == repository {
+			return h.Commit
+		}
+	}
+	return ""
+}
 
 // read are the services that the pull read.
 func (o *Outcome) read(services []string) { o.asked = services }

@@ -190,6 +190,7 @@ func (p *pull) do(ctx context.Context) error {
 	if err != nil {
 		return cmp.Or(p.agreement.nothingFetched(err), errors.Join(p.local.saveTroubles(), p.reporter.tellIdle(ctx)))
 	}
+	p.out.fetched(heads)
 	version, err := p.agreement.agree(ctx, heads)
 	if err := errors.Join(err, p.local.saveTroubles()); err != nil {
 		return err
@@ -202,7 +203,7 @@ func (p *pull) do(ctx context.Context) error {
 		return p.cannotCompile(ctx, version, err)
 	}
 	p.carrying.compiled(version, program.catalog)
-	p.agent.answering.knows(version, program.repo)
+	p.agent.answering.knows(version, program)
 	if err := p.registration.relabel(ctx, program.catalog.Node.Labels); err != nil {
 		return err
 	}

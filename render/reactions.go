@@ -217,12 +217,11 @@ func (r *Reaction) Matches(event string) bool {
 // answered apart.
 func (r *Reaction) PerHost() bool { return r.Targets == targetsEvent }
 
-// Hosts are the registered nodes on which it runs, sorted, for an event that is about some of them. The inventory says
-// what their labels are.
-func (r *Reaction) Hosts(view View, about []string) []string {
+// Hosts are the hosts on which it runs, sorted: of the nodes, which have these labels, and for an event that is about
+// some of them.
+func (r *Reaction) Hosts(nodes map[string]map[string]string, about []string) []string {
 	var out []string
-	for name, node := range view.over(r.repo.reacts.inventory).Nodes {
-		labels := node.Labels
+	for name, labels := range nodes {
 		if r.narrowed(name, labels, about) &&
 			slices.ContainsFunc(r.parts, func(p reactionPart) bool { return len(p.entries) > 0 && p.target.Matches(name, labels) }) {
 			out = append(out, name)

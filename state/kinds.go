@@ -47,6 +47,7 @@ var kinds = []kind{
 	{"bell", nodes, nil, "", ""},
 	{"wake", nodes, nil, "", ""},
 	{"wake_service/SERVICE", nodes, nil, "", ""},
+	{"announced/WORD", nodes, examines[Announced], "", ""},
 	{"seen/GROUP/NODE", nodes, nil, "", ""},
 	{"live/GROUP/NODE", nodes, nil, "", ""},
 	{"slot/GROUP/PLACE", nodes, examines[Claim], heldCounts, ""},

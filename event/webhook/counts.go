@@ -1,0 +1,53 @@
+package webhook
+
+import (
+	"maps"
+	"sync"
+	"time"
+)
+
+// counts are how many requests came to what end, by hook and result. There are as many as hooks and results.
+type counts struct {
+	mu sync.Mutex
+	of map[string]map[string]*count
+}
+
+type count struct {
+	n    uint64
+	told time.Time
+}
+
+// add counts one more. It is news when nobody was told of such a one for a minute.
+func (c *counts) add(hook, result string, now time.Time) (n uint64, news bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of = map[string]map[string]*count{}
+	}
+	if c.of[hook] == nil {
+		c.of[hook] = map[string]*count{}
+	}
+	one := c.of[hook][result]
+	if one == nil {
+		one = &count{}
+		c.of[hook][result] = one
+	}
+	one.n++
+	if news = one.told.IsZero() || now.Sub(one.told) >= time.Minute; news {
+		one.told = now
+	}
+	return one.n, news
+}
+
+func (c *counts) all() map[string]map[string]uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := map[string]map[string]uint64{}
+	for hook, results := range c.of {
+		out[hook] = map[string]uint64{}
+		for result := range maps.Keys(results) {
+			out[hook][result] = results[result].n
+		}
+	}
+	return out
+}

@@ -2,10 +2,9 @@ package event
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
-	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pullet/pullet/state"
@@ -34,11 +33,13 @@ type Desk struct {
 	NewID     func() string
 }
 
-// The most that one step does.
+// The most that one step does. A request to etcd has 1.5 MiB at most.
 const (
-	maxRuns  = 50        // runs that are not over
-	pageSize = 300 << 10 // about how many bytes of events a page has
-	maxFrom  = 200       // hosts that an entry of the log names
+	maxRuns    = 50         // runs that are not over
+	pageSize   = 250 << 10  // about how many bytes of events a page has
+	maxFrom    = 200        // hosts that an entry of the log names
+	groupsSize = 1000 << 10 // about how many bytes the groups have that a step counts in
+	stepSize   = 1400 << 10 // about how many bytes a step writes
 )
 
 // recheck is how long after a condition did not hold, or could not be asked, it is asked again.
@@ -49,16 +50,21 @@ type step struct {
 	*Desk
 	entry   state.Entry
 	groups  map[string]*state.Group // by hash
-	changed map[string]bool         // that were counted in
+	changed map[string]int          // that were counted in -> about how many bytes they have
 	begun   map[string][]string     // the hosts of runs that this step starts, by reaction
-	size    int
+	noted   map[string]int          // what events say -> their place in the page
+	size    int                     // of the page
+	written int                     // about how many bytes of groups and runs there are
 	look    time.Time
 }
 
 // Step decides what the reactor writes next, and when it looks again although nothing happens; zero: never. It is a
 // pure function, as the conditions of the reactions are.
 func (d *Desk) Step(ctx context.Context) (state.Entry, time.Time) {
-	s := &step{Desk: d, groups: map[string]*state.Group{}, changed: map[string]bool{}, begun: map[string][]string{}}
+	s := &step{
+		Desk: d, groups: map[string]*state.Group{}, changed: map[string]int{}, begun: map[string][]string{},
+		noted: map[string]int{},
+	}
 	for i := range d.In.Groups {
 		g := d.In.Groups[i]
 		s.groups[state.GroupHash(g.Reaction, g.Event)] = &g
@@ -76,12 +82,15 @@ func (s *step) read() {
 		if again {
 			counts = nil
 		}
-		if fresh := s.fresh(e.Event, counts); len(s.changed)+fresh > state.MaxChanged/2 && s.entry.Read > 0 || s.size > pageSize {
+		if s.entry.Read > 0 && !s.room(e.Event, counts) {
 			return
+		}
+		for len(counts) > 1 && !s.room(e.Event, counts) { // groups that grew while fewer reactions answered the event
+			counts = counts[:len(counts)-1]
 		}
 		s.note(e.Event, again)
 		for _, r := range counts {
-			s.count(r, e.Event)
+			s.count(r, e.Event, groupsSize/len(counts))
 		}
 		s.remember(e.Event)
 		s.entry.Read++
@@ -102,20 +111,26 @@ func (s *step) countsFor(e state.Event) (out []*Reaction) {
 	return out
 }
 
-// fresh is how many groups an event adds to those that change.
-func (s *step) fresh(e state.Event, counts []*Reaction) (n int) {
+// room reports that a step that read events already can write what comes of one more.
+func (s *step) room(e state.Event, counts []*Reaction) bool {
+	groups, size := len(s.changed), len(counts)*e.Size()
 	for _, r := range counts {
-		if !s.changed[state.GroupHash(r.Name, e.Name)] {
-			n++
+		hash := state.GroupHash(r.Name, e.Name)
+		if _, has := s.changed[hash]; !has {
+			groups, size = groups+1, size+sizeOf(s.groups[hash])
 		}
 	}
-	return n
+	for _, have := range s.changed {
+		size += have
+	}
+	return groups <= state.MaxChanged/2 && size <= groupsSize+groupsSize/10 && s.size+e.Size() <= pageSize &&
+		len(s.entry.Page) < state.MaxPage
 }
 
 // toldBefore reports an event that was told already.
 func (s *step) toldBefore(e state.Event) bool {
 	at, told := s.told()[state.TellsOf(e)]
-	return e.Dedupe != "" && told && s.Now.Sub(at) < state.DedupeTime
+	return e.Dedupe != "" && told && s.Now.Sub(at).Abs() < state.DedupeTime // the clock of an earlier reactor may be ahead
 }
 
 func (s *step) told() state.Told {
@@ -132,7 +147,7 @@ func (s *step) remember(e state.Event) {
 	}
 	if s.entry.Told == nil {
 		s.entry.Told = maps.Clone(s.In.Told)
-		maps.DeleteFunc(s.entry.Told, func(_ string, at time.Time) bool { return s.Now.Sub(at) >= state.DedupeTime })
+		maps.DeleteFunc(s.entry.Told, func(_ string, at time.Time) bool { return s.Now.Sub(at).Abs() >= state.DedupeTime })
 	}
 	s.entry.Told[state.TellsOf(e)] = s.Now
 	for len(s.entry.Told) > state.MaxTold {
@@ -148,12 +163,12 @@ func (s *step) remember(e state.Event) {
 
 // note writes an event into the log: one that says what another one said is counted with it.
 func (s *step) note(e state.Event, again bool) {
-	i := slices.IndexFunc(s.entry.Page, func(h state.Happened) bool {
-		return h.Name == e.Name && h.Again == again && reflect.DeepEqual(h.Data, e.Data) && reflect.DeepEqual(h.Chain, e.Chain)
-	})
-	if i < 0 {
+	says, _ := json.Marshal([]any{e.Name, again, e.Data, e.Chain}) // it came from JSON
+	i, has := s.noted[string(says)]
+	if !has {
+		i = len(s.entry.Page)
+		s.noted[string(says)] = i
 		s.entry.Page = append(s.entry.Page, state.Happened{Event: e, Last: e.Time, Again: again})
-		i = len(s.entry.Page) - 1
 		s.size += e.Size()
 	}
 	h := &s.entry.Page[i]
@@ -163,6 +178,7 @@ func (s *step) note(e state.Event, again bool) {
 	}
 	h.From = add(h.From, maxFrom, e.By)
 	h.Hosts = add(h.Hosts, maxFrom, e.Hosts...)
+	s.size += sizeOf(e.Hosts) + len(e.By)
 }
 
 // add adds names to a sorted list of so many at most.
@@ -175,17 +191,18 @@ func add(list []string, most int, names ...string) []string {
 	return list
 }
 
-// count counts an event for a reaction.
-func (s *step) count(r *Reaction, e state.Event) {
+// count counts an event for a reaction, in a group of so many bytes at most.
+func (s *step) count(r *Reaction, e state.Event, most int) {
 	hash := state.GroupHash(r.Name, e.Name)
 	g := s.groups[hash]
 	if g == nil {
 		g = &state.Group{Reaction: r.Name, Event: e.Name}
 		s.groups[hash] = g
 	}
-	if !s.changed[hash] {
-		g.Tallies, s.changed[hash] = slices.Clone(g.Tallies), true
+	if _, has := s.changed[hash]; !has {
+		g.Tallies, s.changed[hash] = slices.Clone(g.Tallies), sizeOf(g)
 	}
+	c := counting{Group: g, now: s.Now, size: s.changed[hash], most: most}
 	var nodes, unknown []string
 	for _, host := range e.Hosts {
 		if node, known := s.Find(host); known {
@@ -194,33 +211,12 @@ func (s *step) count(r *Reaction, e state.Event) {
 			unknown = add(unknown, maxFrom, host)
 		}
 	}
-	if !r.PerHost {
-		s.tally(g, "", e, nodes, unknown)
-		return
+	if !r.PerHost || len(nodes) == 0 {
+		c.tally("", e, nodes, unknown)
+	} else {
+		for _, node := range nodes {
+			c.tally(node, e, nil, nil)
+		}
 	}
-	for _, node := range nodes {
-		s.tally(g, node, e, []string{node}, nil)
-	}
-	if len(nodes) == 0 {
-		s.tally(g, "", e, nil, unknown)
-	}
-}
-
-// tally counts an event in a tally of a group.
-func (s *step) tally(g *state.Group, host string, e state.Event, nodes, unknown []string) {
-	at, has := slices.BinarySearchFunc(g.Tallies, host, func(t state.Tally, host string) int {
-		return strings.Compare(t.Host, host)
-	})
-	if !has {
-		g.Tallies = slices.Insert(g.Tallies, at, state.Tally{Host: host})
-	}
-	t := Count(g.Tallies[at], earlier(e.Time, s.Now), 1)
-	t.Hosts, t.Unknown = add(t.Hosts, maxFrom, nodes...), add(t.Unknown, maxFrom, unknown...)
-	if t.Last == nil || len(e.Chain) >= len(t.Last.Chain) { // the longest chain counts
-		t.Last = &e
-	}
-	if len(t.IDs) < state.MaxIDs {
-		t.IDs = append(slices.Clone(t.IDs), e.ID)
-	}
-	g.Tallies[at] = t
+	s.changed[hash] = c.size
 }

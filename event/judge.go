@@ -1,12 +1,12 @@
 package event
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pullet/pullet/safetext"
@@ -16,27 +16,36 @@ import (
 // judgeAll asks the limiters of all groups, and starts what is to be started. Groups that were counted in are written
 // in any case, others as far as one step can.
 func (s *step) judgeAll(ctx context.Context) {
-	hashes := slices.SortedFunc(maps.Keys(s.groups), func(a, b string) int {
-		if s.changed[a] != s.changed[b] {
-			if s.changed[a] {
-				return -1
-			}
-			return 1
+	s.written = s.size
+	for _, size := range s.changed {
+		s.written += size
+	}
+	counted := slices.Sorted(maps.Keys(s.changed))
+	for _, hash := range counted {
+		s.written -= s.changed[hash]
+		s.write(s.judge(ctx, *s.groups[hash], true))
+	}
+	for _, hash := range slices.Sorted(maps.Keys(s.groups)) {
+		if _, done := s.changed[hash]; done {
+			continue
 		}
-		return cmp.Compare(a, b)
-	})
-	for _, hash := range hashes {
-		if len(s.entry.Groups)+2*len(s.entry.Runs) >= state.MaxChanged && !s.changed[hash] {
+		if s.written > groupsSize || s.full() {
 			s.looksAt(s.Now)
 			return
 		}
 		was := s.groups[hash]
-		now := s.judge(ctx, *was)
-		if s.changed[hash] || !reflect.DeepEqual(*was, now) {
-			s.entry.Groups = append(s.entry.Groups, now)
+		if now := s.judge(ctx, *was, false); !reflect.DeepEqual(*was, now) {
+			s.write(now)
 		}
 	}
 }
+
+func (s *step) write(g state.Group) {
+	s.entry.Groups, s.written = append(s.entry.Groups, g), s.written+sizeOf(g)
+}
+
+// full reports that there is no room for a further group or run in this step.
+func (s *step) full() bool { return len(s.entry.Groups)+2*len(s.entry.Runs) >= state.MaxChanged }
 
 func (s *step) looksAt(at time.Time) {
 	if !at.IsZero() && (s.look.IsZero() || at.Before(s.look)) {
@@ -45,31 +54,39 @@ func (s *step) looksAt(at time.Time) {
 }
 
 // judge asks the limiter of a group about each of its tallies. Those that start together start one run.
-func (s *step) judge(ctx context.Context, g state.Group) state.Group {
+func (s *step) judge(ctx context.Context, g state.Group, counted bool) state.Group {
 	r := s.reaction(g)
 	if r == nil { // it is no longer in the repository
 		return state.Group{Reaction: g.Reaction, Event: g.Event}
 	}
-	out := state.Group{Reaction: g.Reaction, Event: g.Event}
+	out := state.Group{Reaction: g.Reaction, Event: g.Event, Dropped: g.Dropped}
 	var starts []int
 	for _, was := range g.Tallies {
 		t, v := r.Limiter.Judge(was, s.Now)
-		if r.Limiter.Rests(t, s.Now) {
+		switch {
+		case r.Limiter.Rests(t, s.Now):
 			continue
-		}
-		t.Next, t.Why = v.Look, v.Why
-		if v.Starts {
+		case v.Starts && !counted && was.Why != "" && was.Next.After(s.Now) && isCondition(was.Why):
+			t = was // it is asked again in a while
+		case v.Starts:
 			starts = append(starts, len(out.Tallies))
-		} else if len(t.Seen) == 0 {
-			t.Next, t.Why = t.Reacted.Add(r.Limiter.Delay), ""
+		default:
+			t.Next, t.Why = v.Look, v.Why
+			if len(t.Seen) == 0 {
+				t.Next = t.Reacted.Add(r.Limiter.Delay)
+			}
 		}
 		out.Tallies = append(out.Tallies, t)
 	}
 	if len(starts) > 0 {
 		s.start(ctx, r, &out, starts)
 	}
-	for _, t := range out.Tallies {
+	for i := range out.Tallies {
+		t := &out.Tallies[i]
 		s.looksAt(t.Next)
+		if len(out.Tallies) > plenty {
+			t.Next, t.Why, t.Ready = time.Time{}, "", t.Ready.Truncate(time.Second)
+		}
 	}
 	return out
 }
@@ -87,11 +104,10 @@ func (s *step) reaction(g state.Group) *Reaction {
 func (s *step) start(ctx context.Context, r *Reaction, g *state.Group, tallies []int) {
 	var free []int
 	for _, i := range tallies {
-		t := &g.Tallies[i]
-		if t.Why = s.holds(r, *t); t.Why == "" {
-			free = append(free, i)
+		if why := s.holds(r, g.Tallies[i]); why != "" {
+			s.hold(&g.Tallies[i], why)
 		} else {
-			t.Next = s.Now.Add(recheck)
+			free = append(free, i)
 		}
 	}
 	if len(free) == 0 {
@@ -100,21 +116,50 @@ func (s *step) start(ctx context.Context, r *Reaction, g *state.Group, tallies [
 	run := s.run(r, g, free)
 	yes, err := r.Holds(ctx, run.Event)
 	if err != nil || !yes {
+		why := conditionFalse
+		if err != nil {
+			why = fmt.Sprintf("%s: %v", conditionUnknown, err)
+		}
 		for _, i := range free {
-			t := &g.Tallies[i]
-			t.Ready, t.Next, t.Why = time.Time{}, s.Now.Add(recheck), "its condition does not hold"
-			if err != nil {
-				t.Why = fmt.Sprintf("its condition cannot be judged: %v", err)
-			}
+			g.Tallies[i].Ready = time.Time{}
+			s.hold(&g.Tallies[i], why)
+		}
+		return
+	}
+	begun := *g
+	begun.Tallies = slices.Clone(g.Tallies)
+	for _, i := range free {
+		begun.Tallies[i] = Start(g.Tallies[i], s.Now)
+		begun.Tallies[i].Next = s.Now.Add(r.Limiter.Delay)
+	}
+	begun.Tallies = slices.DeleteFunc(begun.Tallies, func(t state.Tally) bool { return r.Limiter.Rests(t, s.Now) })
+	size := sizeOf(run)
+	if s.written > 0 && s.written+size+sizeOf(begun) > stepSize {
+		for _, i := range free {
+			s.hold(&g.Tallies[i], othersFirst)
 		}
 		return
 	}
 	s.entry.Runs, s.begun[r.Name] = append(s.entry.Runs, run), append(s.begun[r.Name], run.Hosts...)
-	for _, i := range free {
-		g.Tallies[i] = Start(g.Tallies[i], s.Now)
-		g.Tallies[i].Next = s.Now.Add(r.Limiter.Delay)
+	*g, s.written = begun, s.written+size
+}
+
+// What keeps a tally from starting, beside its limiter.
+const (
+	conditionFalse   = "its condition does not hold"
+	conditionUnknown = "its condition cannot be judged"
+	othersFirst      = "others come first"
+)
+
+func isCondition(why string) bool {
+	return why == conditionFalse || strings.HasPrefix(why, conditionUnknown)
+}
+
+// hold keeps a tally from starting for a while. What was said before is not said anew: each step would write it again.
+func (s *step) hold(t *state.Tally, why string) {
+	if t.Why != why || !t.Next.After(s.Now) {
+		t.Why, t.Next = why, s.Now.Add(recheck)
 	}
-	g.Tallies = slices.DeleteFunc(g.Tallies, func(t state.Tally) bool { return r.Limiter.Rests(t, s.Now) })
 }
 
 // holds is what holds a start back; "" is nothing.
@@ -129,8 +174,8 @@ func (s *step) holds(r *Reaction, t state.Tally) string {
 		return "its last run is not over"
 	case s.In.Runs+len(s.entry.Runs) >= maxRuns:
 		return fmt.Sprintf("%d runs of reactions are not over", s.In.Runs+len(s.entry.Runs))
-	case len(s.entry.Groups)+2*len(s.entry.Runs) >= state.MaxChanged:
-		return "others come first"
+	case s.full():
+		return othersFirst
 	}
 	return ""
 }
@@ -147,22 +192,34 @@ func (s *step) run(r *Reaction, g *state.Group, tallies []int) state.ReactionRun
 	run := state.ReactionRun{
 		ID: s.NewID(), Reaction: r.Name, OnChange: r.OnChange, Version: s.Version, By: s.Node, At: s.Now.UTC(),
 	}
+	e := &run.Event
 	for _, i := range tallies {
 		t := g.Tallies[i]
-		_, v := r.Limiter.Judge(t, s.Now)
-		run.Event.Occurrences += v.Occurrences
-		run.Event.About = add(run.Event.About, len(g.Tallies)*maxFrom, t.Hosts...)
-		run.Event.Unknown = add(run.Event.Unknown, maxFrom, t.Unknown...)
-		run.Event.IDs = add(run.Event.IDs, state.MaxIDs, t.IDs...)
-		if t.Last != nil && (run.Event.ID == "" || len(t.Last.Chain) > len(run.Event.Chain)) {
-			run.Event.Event = *t.Last
+		for _, seen := range t.Seen {
+			e.Occurrences += seen.N
+			if seen.At.After(e.Time) && e.ID == "" {
+				e.Time = seen.At
+			}
+		}
+		if e.About = append(e.About, t.Hosts...); t.Host != "" {
+			e.About = append(e.About, t.Host)
+		}
+		e.Unknown = add(e.Unknown, maxFrom, t.Unknown...)
+		e.IDs = add(e.IDs, state.MaxIDs, t.IDs...)
+		if t.Last != nil && (e.ID == "" || len(t.Last.Chain) > len(e.Chain)) {
+			e.Event = *t.Last
 		}
 	}
-	run.Chain = append(slices.Clone(run.Event.Chain), state.Cause{Run: run.ID, Reaction: r.Name})
-	if run.Hosts = slices.Sorted(slices.Values(r.Hosts(run.Event.About))); len(run.Hosts) == 0 {
+	if e.ID == "" { // of so many hosts the group says only that it happened
+		e.ID, e.Name, e.By = run.ID, g.Event, s.Node
+	}
+	slices.Sort(e.About)
+	e.About = slices.Compact(e.About)
+	run.Chain = append(slices.Clone(e.Chain), state.Cause{Run: run.ID, Reaction: r.Name})
+	if run.Hosts = slices.Sorted(slices.Values(r.Hosts(e.About))); len(run.Hosts) == 0 {
 		run.Why = "no host of the fleet runs it"
-		if len(run.Event.Unknown) > 0 {
-			run.Why = fmt.Sprintf("the event is about hosts that the fleet does not have: %s", safetext.Some(run.Event.Unknown, 5))
+		if len(e.Unknown) > 0 {
+			run.Why = fmt.Sprintf("the event is about hosts that the fleet does not have: %s", safetext.Some(e.Unknown, 5))
 		}
 	}
 	return run

@@ -21,7 +21,7 @@ func (p *Page) limit() int { return maxBig }
 func (p *Page) check(Key) error {
 	var c checks
 	c.times(p.At)
-	c.unless(len(p.Events) <= maxList, "it has %d events", len(p.Events))
+	c.unless(len(p.Events) <= MaxPage, "it has %d events", len(p.Events))
 	for i := range p.Events {
 		e := &p.Events[i]
 		c.also(e.Check())
@@ -40,6 +40,7 @@ func (g *Group) check(k Key) error {
 	c.also(CheckEventName(g.Event))
 	line(&g.Reaction)
 	c.unless(len(g.Tallies) <= maxTallies, "it has %d tallies", len(g.Tallies))
+	c.count("dropped", g.Dropped, math.MaxInt32)
 	for i := range g.Tallies {
 		c.tally(&g.Tallies[i])
 	}

@@ -36,6 +36,8 @@ type Cause struct {
 const (
 	MaxEventName = 200      // bytes of a name
 	MaxEventData = 16 << 10 // bytes of data as JSON
+	maxEventDeep = 8        // lists and objects in each other in data: other records have it deeper
+	maxEvent     = 32 << 10 // bytes of all of it as JSON
 	MaxChain     = 8        // runs of reactions that cause each other
 	maxAbout     = 200      // hosts of an event
 )
@@ -68,6 +70,7 @@ func (e *Event) Check() error {
 	}
 	data, err := json.Marshal(e.Data)
 	c.unless(err == nil && len(data) <= MaxEventData, "its data has %d bytes, of %d at most", len(data), MaxEventData)
+	c.unless(depth(data) <= maxEventDeep, "its data is deeper than %d levels", maxEventDeep)
 	c.unless(len(e.Dedupe) <= MaxEventName && !safetext.Obeyed(e.Dedupe), "dedupe: %s is not one line of %d bytes at most",
 		quoted(e.Dedupe), MaxEventName)
 	c.unless(len(e.Chain) <= MaxChain, "its chain has %d runs of reactions, of %d at most", len(e.Chain), MaxChain)
@@ -76,6 +79,7 @@ func (e *Event) Check() error {
 		c.unless(len(cause.Reaction) <= MaxEventName && !safetext.Obeyed(cause.Reaction), "%s is no reaction",
 			quoted(cause.Reaction))
 	}
+	c.unless(c.err != nil || e.Size() <= maxEvent, "it has %d bytes, of %d at most", e.Size(), maxEvent)
 	return c.err
 }
 

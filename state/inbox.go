@@ -14,7 +14,8 @@ type Inbox struct {
 	Cursor    Cursor
 	CursorRev int64
 	Events    []Sent // that it does not have yet, in the order of the cursor
-	Upto      int64  // the revision up to which these are all events
+	Upto      int64  // the revision up to which these are all events, unless there are more
+	More      bool   // there are more behind the last of them
 	Groups    []Group
 	Told      Told
 	Runs      int                        // that are not over
@@ -85,21 +86,25 @@ func (in *Inbox) take(box []Sent) {
 			at++
 		}
 		read := e.Rev <= c.Revision || e.Rev == c.Next && (e.By < c.By || e.By == c.By && at <= c.Done)
-		if !read && e.Rev <= in.Upto {
+		if !read {
 			in.Events = append(in.Events, e)
 		}
 	}
-	if len(in.Events) > 2*eventsAtOnce {
+	if len(in.Events) > 2*eventsAtOnce { // wherever that is: hosts may say that all of them have one revision
+		in.More = true
 		in.sort()
-		in.Upto = in.Events[eventsAtOnce].Rev - 1
-		in.Events = slices.DeleteFunc(in.Events, func(e Sent) bool { return e.Rev > in.Upto })
 	}
 }
 
+// sort puts the events into the order of the cursor. Of more than there is room for it keeps the first ones: what was
+// left out before comes behind all of them.
 func (in *Inbox) sort() {
 	slices.SortStableFunc(in.Events, func(a, b Sent) int {
 		return cmp.Or(cmp.Compare(a.Rev, b.Rev), cmp.Compare(a.By, b.By))
 	})
+	if in.More {
+		in.Events = in.Events[:min(len(in.Events), eventsAtOnce)]
+	}
 }
 
 func (s *Events) fileGroups(in *Inbox, answers []*pb.ResponseOp) {
@@ -118,7 +123,7 @@ func (s *Events) fileGroups(in *Inbox, answers []*pb.ResponseOp) {
 // after is the cursor when so many events of the inbox were read.
 func (in *Inbox) after(n int) Cursor {
 	c := in.Cursor
-	if n == len(in.Events) {
+	if n == len(in.Events) && !in.More {
 		c.Revision, c.Next, c.By, c.Done = max(in.Upto, c.Revision), 0, "", 0
 		return c
 	}

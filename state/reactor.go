@@ -42,6 +42,8 @@ type Group struct {
 	Reaction string  `json:"reaction"`
 	Event    string  `json:"event"`
 	Tallies  []Tally `json:"tallies"` // by Host, sorted
+	// Dropped counts occurrences about hosts for which there was no room.
+	Dropped int `json:"dropped,omitempty"`
 }
 
 // Tally counts the occurrences since the last run of a reaction.
@@ -73,6 +75,7 @@ const (
 	MaxIDs     = 20
 	maxTallies = 20_000
 	MaxTold    = 2000
+	MaxPage    = 1000 // events of a page
 )
 
 func (s *Events) cursorKey() string      { return s.store.key("reactor", "cursor") }

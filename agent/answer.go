@@ -14,18 +14,26 @@ import (
 )
 
 // answering is what an agent, as the reactor, knows of the reactions of the version that it works on.
-type answering struct{ at atomic.Pointer[knownVersion] }
+type answering struct {
+	at    atomic.Pointer[knownVersion]
+	pulls chan struct{} // there was a pull: the version may be another one, and the store
+}
 
 // knownVersion is a version with its repository.
 type knownVersion struct {
 	version   *state.Version
 	repo      *render.Repository
 	inventory render.Inventory
+	nodes     int // that are registered
 }
 
 // knows notes the version that a pull works on.
-func (a *answering) knows(v *state.Version, c *compiled) {
-	a.at.Store(&knownVersion{v, c.repo, c.catalog.Inventory})
+func (a *answering) knows(v *state.Version, c *compiled, nodes int) {
+	a.at.Store(&knownVersion{v, c.repo, c.catalog.Inventory, nodes})
+	select {
+	case a.pulls <- struct{}{}:
+	default:
+	}
 }
 
 // labels are those of the registered nodes, by name. The inventory goes before what nodes say of themselves.
@@ -62,16 +70,35 @@ func (a *answering) hears(name string) bool {
 // answerEvents takes part in the election of the reactor until ctx ends, on whatever store is open. A fleet without
 // reactions has no reactor.
 func (a *Agent) answerEvents(ctx context.Context) {
-	for rests(ctx, time.Second) {
+	var on *state.Store
+	end := func() {}
+	for {
+		select {
+		case <-ctx.Done():
+			end()
+			return
+		case <-a.answering.pulls:
+		}
 		store := a.connection.store()
-		if _, reactions := a.answering.reactions(ctx); store == nil || len(reactions) == 0 {
+		if _, reactions := a.answering.reactions(ctx); len(reactions) == 0 {
+			store = nil
+		}
+		if store == on {
 			continue
 		}
-		term, cancel := context.WithCancel(ctx)
-		var atWork sync.WaitGroup
-		atWork.Go(func() { a.reactor(store).Run(term) })
-		for store == a.connection.store() && rests(ctx, time.Second) {
+		end()
+		if on, end = store, func() {}; store != nil {
+			end = a.reactWith(ctx, store)
 		}
+	}
+}
+
+// reactWith takes part in the election on a store until end is called.
+func (a *Agent) reactWith(ctx context.Context, store *state.Store) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var atWork sync.WaitGroup
+	atWork.Go(func() { a.reactor(store).Run(ctx) })
+	return func() {
 		cancel()
 		atWork.Wait()
 	}
@@ -79,9 +106,13 @@ func (a *Agent) answerEvents(ctx context.Context) {
 
 // reactor is the host's part in the election of the reactor.
 func (a *Agent) reactor(store *state.Store) *event.Reactor {
+	nodes := 0
+	if known := a.answering.at.Load(); known != nil {
+		nodes = known.nodes
+	}
 	return &event.Reactor{
 		Store: store, Node: a.config.Node.Name, Log: a.logger.WithField("reactor", true), NewID: runID,
-		Hesitate: a.outside.Chance(min(5*time.Second, spread(a.size.nodes))),
+		Hesitate: a.outside.Chance(min(5*time.Second, spread(nodes))),
 		Rules:    func(ctx context.Context) (event.Rules, error) { return a.rules(ctx, store) },
 	}
 }

@@ -39,7 +39,37 @@ type reactionsFile struct {
 	Metadata *Metadata `yaml:"metadata"` // names the file; it changes nothing
 	// by the name of an event, or a glob over names: * matches within one word of a path, ** as the last word all that
 	// follows
-	Reactions map[string]reactionBody `yaml:"reactions,required"`
+	Reactions reactionTable `yaml:"reactions,required"`
+}
+
+// reactionTable are reactions by name, in the order of the file.
+type reactionTable []writtenReaction
+
+// writtenReaction is a reaction as it is written.
+type writtenReaction struct {
+	key, value *yaml.Node
+	body       reactionBody
+	bad        bool // it has mistakes
+}
+
+func (t *reactionTable) decode(d *decoder, n *yaml.Node) {
+	if n.Kind != yaml.MappingNode {
+		d.failf(n, "reactions: expected a map of reactions by the names of events, found %s", kindName(n))
+		return
+	}
+	for _, e := range entries(n) {
+		one, before := writtenReaction{key: e.key, value: e.value}, len(d.errs)
+		if isNull(e.value) {
+			d.failf(e.key, "reaction %q is empty: write reaction: {jobs: {'*': [{name: JOB}]}}", shortened(e.key.Value))
+		}
+		d.value(e.value, reflect.ValueOf(&one.body).Elem(), e.key.Value)
+		one.bad = len(d.errs) > before
+		*t = append(*t, one)
+	}
+}
+
+func (t *reactionTable) shape() *Shape {
+	return &Shape{Kind: Table, Elem: ShapeOf(reflect.TypeFor[reactionBody]())}
 }
 
 // reactionBody is what follows an event.

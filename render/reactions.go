@@ -135,15 +135,17 @@ func (c *compiler) reaction(doc *document, written writtenReaction) *Reaction {
 		out.when = &when.Condition
 		c.errs = append(c.errs, out.when.ofFleet()...)
 	}
-	c.reactionParts(out, doc, body.Reaction.Jobs)
+	switch jobs := body.Reaction.Jobs; {
+	case jobs.node != nil:
+		c.reactionParts(out, doc, jobs)
+	case !written.bad: // reaction: with nothing behind it
+		c.fail(doc.errorAt(written.key, "reaction %q is empty: write reaction: {jobs: {'*': [{name: JOB}]}}", shortened(name)))
+	}
 	return out
 }
 
 // reactionParts finds the jobs of a reaction.
 func (c *compiler) reactionParts(of *Reaction, doc *document, jobs reactionJobs) {
-	if jobs.node == nil { // that was reported
-		return
-	}
 	before, entries := len(c.errs), 0
 	for _, t := range jobs.targets {
 		c.reactionTarget(of, reactionPart{t, doc})

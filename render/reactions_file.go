@@ -253,12 +253,14 @@ func (l *limiterBody) check(d *decoder) {
 	if w == nil {
 		return
 	}
-	at, max, window := fieldOf(l.node, "waitForMore"), w.longest(), l.limiter().Window
+	at, window := fieldOf(l.node, "waitForMore"), l.limiter().Window
 	switch {
 	case w.Timeout == 0:
 		d.failf(fieldOf(at, "timeout"), "waitForMore: timeout: expected more than 0s, such as 2m")
-	case hasKey(at, "max") && max < w.Timeout.Std():
-		d.failf(fieldOf(at, "max"), "waitForMore: max: %s is shorter than the timeout of %s", max, w.Timeout.Std())
+	case hasKey(at, "max") && w.Max < w.Timeout:
+		d.failf(
+			fieldOf(at, "max"), "waitForMore: max: %s is shorter than the timeout of %s", w.Max.Std(), w.Timeout.Std(),
+		)
 	case window < w.Timeout.Std():
 		d.failf(fieldOf(at, "timeout"), "waitForMore: timeout: in %s the events are forgotten that it waits with: "+
 			"window is %s; make it longer", w.Timeout.Std(), window)

@@ -88,7 +88,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // tell counts an answer, and says in the log what was refused.
 func (h *Handler) tell(hook string, a *answer) {
 	n, news := h.counts.add(hook, a.result, h.now())
-	if !news || a.status < 300 {
+	if !news || a.status < 300 || a == unknown { // who looks for other things than hooks is no news
 		return
 	}
 	log := h.log.WithFields(logrus.Fields{"hook": hook, "result": a.result, "count": n})

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRolloutsPage, TestOperationsPage, TestSecretsPage, TestWebhooksPage, TestFleetPage and TestDatastorePage: every command and file
-// that the pages show stands in a script that runs them.
+// TestRolloutsPage, TestOperationsPage, TestSecretsPage, TestWebhooksPage, TestFleetPage and TestDatastorePage: every
+// command and file that the pages show stands in a script that runs them.
 func TestRolloutsPage(t *testing.T) {
 	pageRuns(t, "rollouts.md", 9, "script/rollouts_page.txtar", "script/target_gone.txtar")
 }

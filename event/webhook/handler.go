@@ -98,9 +98,6 @@ func (h *Handler) tell(hook string, a *answer) {
 	log.Warn("a webhook was refused")
 }
 
-// Counts are how many requests each hook had, by what became of them. Requests for no hook have the name "".
-func (h *Handler) Counts() map[string]map[string]uint64 { return h.counts.all() }
-
 // answer is what becomes of a request.
 type answer struct {
 	status int

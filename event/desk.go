@@ -38,7 +38,7 @@ const (
 	maxRuns    = 50         // runs that are not over
 	pageSize   = 250 << 10  // about how many bytes of events a page has
 	maxFrom    = 200        // hosts that an entry of the log names
-	groupsSize = 1000 << 10 // about how many bytes the groups have that a step counts in
+	groupsSize = 1100 << 10 // about how many bytes the groups have that a step counts in
 	stepSize   = 1400 << 10 // about how many bytes a step writes
 )
 
@@ -50,7 +50,7 @@ type step struct {
 	*Desk
 	entry   state.Entry
 	groups  map[string]*state.Group // by hash
-	changed map[string]int          // that were counted in -> about how many bytes they have
+	changed map[string]changed      // that were counted in
 	begun   map[string][]string     // the hosts of runs that this step starts, by reaction
 	noted   map[string]int          // what events say -> their place in the page
 	size    int                     // of the page
@@ -58,11 +58,17 @@ type step struct {
 	look    time.Time
 }
 
+// changed is a group in which a step counts.
+type changed struct {
+	size int  // about how many bytes it has
+	full bool // it was so before the step
+}
+
 // Step decides what the reactor writes next, and when it looks again although nothing happens; zero: never. It is a
 // pure function, as the conditions of the reactions are.
 func (d *Desk) Step(ctx context.Context) (state.Entry, time.Time) {
 	s := &step{
-		Desk: d, groups: map[string]*state.Group{}, changed: map[string]int{}, begun: map[string][]string{},
+		Desk: d, groups: map[string]*state.Group{}, changed: map[string]changed{}, begun: map[string][]string{},
 		noted: map[string]int{},
 	}
 	for i := range d.In.Groups {
@@ -116,12 +122,15 @@ func (s *step) room(e state.Event, counts []*Reaction) bool {
 	groups, size := len(s.changed), len(counts)*e.Size()
 	for _, r := range counts {
 		hash := state.GroupHash(r.Name, e.Name)
-		if _, has := s.changed[hash]; !has {
+		have, has := s.changed[hash]
+		if !has {
 			groups, size = groups+1, size+sizeOf(s.groups[hash])
+		} else if have.size > groupsSize/len(counts) && !have.full {
+			return false // what it has so far may start, and make room
 		}
 	}
 	for _, have := range s.changed {
-		size += have
+		size += have.size
 	}
 	return groups <= state.MaxChanged/2 && size <= groupsSize+groupsSize/10 && s.size+e.Size() <= pageSize &&
 		len(s.entry.Page) < state.MaxPage
@@ -200,9 +209,10 @@ func (s *step) count(r *Reaction, e state.Event, most int) {
 		s.groups[hash] = g
 	}
 	if _, has := s.changed[hash]; !has {
-		g.Tallies, s.changed[hash] = slices.Clone(g.Tallies), sizeOf(g)
+		size := sizeOf(g)
+		g.Tallies, s.changed[hash] = slices.Clone(g.Tallies), changed{size, size > most}
 	}
-	c := counting{Group: g, now: s.Now, size: s.changed[hash], most: most}
+	c := counting{Group: g, now: s.Now, changed: s.changed[hash], most: most}
 	var nodes, unknown []string
 	for _, host := range e.Hosts {
 		if node, known := s.Find(host); known {
@@ -218,5 +228,5 @@ func (s *step) count(r *Reaction, e state.Event, most int) {
 			c.tally(node, e, nil, nil)
 		}
 	}
-	s.changed[hash] = c.size
+	s.changed[hash] = c.changed
 }

@@ -32,14 +32,13 @@ func (s *Events) Waiting(ctx context.Context) ([]Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	cursor := s.cursorOf(got.Responses[1].GetResponseRange().Kvs)
-	var out []Event
+	in := &Inbox{Cursor: s.cursorOf(got.Responses[1].GetResponseRange().Kvs)}
 	for _, kv := range got.Responses[0].GetResponseRange().Kvs {
-		for _, e := range s.readBox(kv).Events {
-			if e.Rev > cursor.Revision {
-				out = append(out, e.Event)
-			}
-		}
+		in.take(s.readBox(kv).Events)
+	}
+	var out []Event
+	for _, e := range in.Events {
+		out = append(out, e.Event)
 	}
 	slices.SortStableFunc(out, func(a, b Event) int { return a.Time.Compare(b.Time) })
 	return out, nil

@@ -112,6 +112,7 @@ func (a *Agent) reactor(store *state.Store) *event.Reactor {
 	}
 	return &event.Reactor{
 		Store: store, Node: a.config.Node.Name, Log: a.logger.WithField("reactor", true), NewID: runID,
+		Observes: slices.ContainsFunc(event.FoundInRecord(), a.answering.hears),
 		Hesitate: a.outside.Chance(min(5*time.Second, spread(nodes))),
 		Rules:    func(ctx context.Context) (event.Rules, error) { return a.rules(ctx, store) },
 	}

@@ -164,7 +164,9 @@ type Entry struct {
 }
 
 // Empty reports a step that writes nothing.
-func (e Entry) Empty() bool { return e.Read+len(e.Page)+len(e.Groups)+len(e.Runs) == 0 && e.Observed == nil }
+func (e Entry) Empty() bool {
+	return e.Read+len(e.Page)+len(e.Groups)+len(e.Runs) == 0 && e.Observed == nil
+}
 
 // MaxChanged is how many groups and runs the reactor writes in one step at most: etcd takes 128 operations.
 const MaxChanged = 40

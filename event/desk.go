@@ -204,7 +204,9 @@ func (s *step) note(e state.Event, again bool) {
 		s.size += e.Size()
 	}
 	h := &s.entry.Page[i]
-	h.Count++
+	if h.Count++; has && len(h.IDs) < state.MaxIDs {
+		h.IDs, s.size = append(h.IDs, e.ID), s.size+len(e.ID)
+	}
 	if e.Time.After(h.Last) {
 		h.Last = e.Time
 	}

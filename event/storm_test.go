@@ -127,7 +127,7 @@ func TestStorm(t *testing.T) {
 	if len(left.runs) != 1 || left.occurrences != hosts || left.keys > 10 || left.bytes > 100<<10 {
 		t.Errorf("%d runs for %d occurrences, %d keys with %d bytes", len(left.runs), left.occurrences, left.keys, left.bytes)
 	}
-	pages, err := store.Events.Log(t.Context(), 10)
+	pages, err := store.Events.Log(t.Context(), 0, 10)
 	if err != nil || len(pages) != 1 || len(pages[0].Events) != 1 || pages[0].Events[0].Count != hosts {
 		t.Errorf("%+v %v", pages, err)
 	}

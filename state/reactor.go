@@ -26,6 +26,7 @@ type Cursor struct {
 type Page struct {
 	At     time.Time  `json:"at"`
 	Events []Happened `json:"events"`
+	Number int        `json:"-"`
 }
 
 // Happened is an event as the log has it. Events that say the same and are read together are one.
@@ -34,6 +35,7 @@ type Happened struct {
 	Count int       `json:"count"`           // how many they are
 	Last  time.Time `json:"last"`            // when the last of them happened
 	From  []string  `json:"from,omitempty"`  // the hosts that told of them, as far as there is room
+	IDs   []string  `json:"ids,omitempty"`   // of the others, as far as there is room
 	Again bool      `json:"again,omitempty"` // it was told before, by its Dedupe, and counts for nothing
 }
 

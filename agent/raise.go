@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/pullet/pullet/apply"
@@ -47,7 +48,7 @@ func (a *Agent) spool() event.Spool {
 
 // tellEvents raises what this pull has to tell, and has the reactor's work done where no agent does it.
 func (p *pull) tellEvents(ctx context.Context) {
-	events := append(p.happened(), p.judgeTriggers(ctx)...)
+	events := slices.Concat(p.happened(), p.judgeTriggers(ctx), p.nearEnds(time.Now().UTC()))
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	if len(events) > 0 {

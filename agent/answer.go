@@ -21,11 +21,12 @@ type knownVersion struct {
 	version   *state.Version
 	repo      *render.Repository
 	inventory render.Inventory
+	sinks     []render.Sink
 }
 
 // knows notes the version that a pull works on.
 func (a *answering) knows(v *state.Version, c *compiled) {
-	a.at.Store(&knownVersion{v, c.repo, c.catalog.Inventory})
+	a.at.Store(&knownVersion{v, c.repo, c.catalog.Inventory, c.catalog.Fleet.Sinks})
 }
 
 // labels are those of the registered nodes, by name. The inventory goes before what nodes say of themselves.
@@ -53,18 +54,20 @@ func (a *answering) reactions(ctx context.Context) (*knownVersion, []*render.Rea
 	return known, all
 }
 
-// hears reports that a reaction answers events of a name.
+// hears reports that a reaction answers events of a name, or a sink gets them.
 func (a *answering) hears(name string) bool {
 	_, all := a.reactions(context.Background())
-	return slices.ContainsFunc(all, func(r *render.Reaction) bool { return r.Matches(name) })
+	known := a.at.Load()
+	sent := known != nil && slices.ContainsFunc(known.sinks, func(s render.Sink) bool { return s.Takes(name) })
+	return sent || slices.ContainsFunc(all, func(r *render.Reaction) bool { return r.Matches(name) })
 }
 
 // answerEvents takes part in the election of the reactor until ctx ends, on whatever store is open. A fleet without
-// reactions has no reactor.
+// reactions and sinks has no reactor.
 func (a *Agent) answerEvents(ctx context.Context) {
 	for rests(ctx, time.Second) {
 		store := a.connection.store()
-		if _, reactions := a.answering.reactions(ctx); store == nil || len(reactions) == 0 {
+		if store == nil || !a.answering.needsReactor(ctx) {
 			continue
 		}
 		term, cancel := context.WithCancel(ctx)
@@ -83,6 +86,7 @@ func (a *Agent) reactor(store *state.Store) *event.Reactor {
 		Store: store, Node: a.config.Node.Name, Log: a.logger.WithField("reactor", true), NewID: runID,
 		Hesitate: a.outside.Chance(min(5*time.Second, spread(a.size.nodes))),
 		Rules:    func(ctx context.Context) (event.Rules, error) { return a.rules(ctx, store) },
+		Beside:   func(ctx context.Context, since int64, follow bool) { a.sendEvents(ctx, store, since, follow) },
 	}
 }
 

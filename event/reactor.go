@@ -24,6 +24,9 @@ type Reactor struct {
 	// Rules are what the repository says at the version that the fleet is at, by what this host has. The error is
 	// ErrBehind where it has another version.
 	Rules func(ctx context.Context) (Rules, error)
+	// Beside goes on beside the work while this process is the reactor, which it became at a revision, until ctx ends.
+	// Without follow it does what there is to do once. nil: there is nothing.
+	Beside func(ctx context.Context, since int64, follow bool)
 }
 
 // Rules are the reactions of a version, and who its hosts are.
@@ -42,6 +45,8 @@ const (
 	askAgain  = 30 * time.Second // a watch is never trusted alone
 	patience  = time.Minute      // a reactor that cannot work for so long lets another one
 	tidyEvery = time.Hour
+	// besideTime is how long a pull of a host without an agent may take for what is to be done beside.
+	besideTime = 10 * time.Second
 )
 
 // Run is the reactor whenever it is elected, until ctx ends. What goes wrong is logged, and it tries again.
@@ -49,7 +54,7 @@ func (r *Reactor) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := r.Store.Events.AwaitVacancy(ctx, r.Hesitate)
 		if err == nil {
-			err = r.term(ctx, r.work)
+			err = r.term(ctx, r.workBeside)
 		}
 		if err != nil && ctx.Err() == nil {
 			r.Log.WithError(r.Store.Explain(err)).Debug("reactor")
@@ -66,6 +71,11 @@ func (r *Reactor) Once(ctx context.Context) error {
 	}
 	return r.term(ctx, func(ctx context.Context, since int64) error {
 		_, _, err := r.workOff(ctx, since)
+		if err == nil && r.Beside != nil {
+			limited, cancel := context.WithTimeout(ctx, besideTime)
+			defer cancel()
+			r.Beside(limited, since, false)
+		}
 		return err
 	})
 }
@@ -113,6 +123,19 @@ func (r *Reactor) giveUp(ctx context.Context, lease clientv3.LeaseID) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTime/2)
 	defer cancel()
 	_, _ = r.Store.Client.Revoke(ctx, lease) // it ends by itself
+}
+
+// workBeside works, and does what is to be done beside.
+func (r *Reactor) workBeside(ctx context.Context, since int64) error {
+	if r.Beside == nil {
+		return r.work(ctx, since)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { r.Beside(ctx, since, true) })
+	defer beside.Wait()
+	defer cancel()
+	return r.work(ctx, since)
 }
 
 // work works off what there is again and again. It returns when this process is not the reactor any more, or cannot be.

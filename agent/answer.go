@@ -24,12 +24,13 @@ type knownVersion struct {
 	version   *state.Version
 	repo      *render.Repository
 	inventory render.Inventory
+	sinks     []render.Sink
 	nodes     int // that are registered
 }
 
 // knows notes the version that a pull works on.
 func (a *answering) knows(v *state.Version, c *compiled, nodes int) {
-	a.at.Store(&knownVersion{v, c.repo, c.catalog.Inventory, nodes})
+	a.at.Store(&knownVersion{v, c.repo, c.catalog.Inventory, c.catalog.Fleet.Sinks, nodes})
 	select {
 	case a.pulls <- struct{}{}:
 	default:
@@ -61,14 +62,19 @@ func (a *answering) reactions(ctx context.Context) (*knownVersion, []*render.Rea
 	return known, all
 }
 
-// hears reports that a reaction answers events of a name.
+// hears reports that a reaction answers events of a name, or a sink takes them.
 func (a *answering) hears(name string) bool {
+	known := a.at.Load()
+	if known == nil {
+		return false
+	}
 	_, all := a.reactions(context.Background())
-	return slices.ContainsFunc(all, func(r *render.Reaction) bool { return r.Matches(name) })
+	return slices.ContainsFunc(all, func(r *render.Reaction) bool { return r.Matches(name) }) ||
+		slices.ContainsFunc(known.sinks, func(s render.Sink) bool { return s.Takes(name) })
 }
 
 // answerEvents takes part in the election of the reactor until ctx ends, on whatever store is open. A fleet without
-// reactions has no reactor.
+// reactions and sinks has no reactor.
 func (a *Agent) answerEvents(ctx context.Context) {
 	var on *state.Store
 	end := func() {}
@@ -80,7 +86,7 @@ func (a *Agent) answerEvents(ctx context.Context) {
 		case <-a.answering.pulls:
 		}
 		store := a.connection.store()
-		if _, reactions := a.answering.reactions(ctx); len(reactions) == 0 {
+		if !a.answering.needsReactor(ctx) {
 			store = nil
 		}
 		if store == on {
@@ -112,9 +118,10 @@ func (a *Agent) reactor(store *state.Store) *event.Reactor {
 	}
 	return &event.Reactor{
 		Store: store, Node: a.config.Node.Name, Log: a.logger.WithField("reactor", true), NewID: runID,
-		Observes: slices.ContainsFunc(event.FoundInRecord(), a.answering.hears),
+		Observes: func() bool { return slices.ContainsFunc(event.FoundInRecord(), a.answering.hears) },
 		Hesitate: a.outside.Chance(min(5*time.Second, spread(nodes))),
 		Rules:    func(ctx context.Context) (event.Rules, error) { return a.rules(ctx, store) },
+		Beside:   func(ctx context.Context, since int64, follow bool) { a.sendEvents(ctx, store, since, follow) },
 	}
 }
 

@@ -60,10 +60,8 @@ func (p *pull) tellEvents(ctx context.Context) {
 		return
 	}
 	left, err := p.agent.spool().Tell(ctx, p.store)
-	if err == nil && !p.loop {
-		if _, reactions := p.agent.answering.reactions(ctx); len(reactions) > 0 {
-			err = p.agent.reactor(p.store).Once(ctx)
-		}
+	if err == nil && !p.loop && p.agent.answering.needsReactor(ctx) {
+		err = p.agent.reactor(p.store).Once(ctx)
 	}
 	if err = p.store.Explain(err); err != nil {
 		p.log.WithError(err).Debug("events wait for a later pull")

@@ -73,9 +73,12 @@ func (a *answering) hears(name string) bool {
 		slices.ContainsFunc(known.sinks, func(s render.Sink) bool { return s.Takes(name) })
 }
 
+// host is an agent's part in the election of the reactor.
+type host struct{ *Agent }
+
 // answerEvents takes part in the election of the reactor until ctx ends, on whatever store is open. A fleet without
 // reactions and sinks has no reactor.
-func (a *Agent) answerEvents(ctx context.Context) {
+func (a host) answerEvents(ctx context.Context) {
 	var on *state.Store
 	end := func() {}
 	for {
@@ -100,7 +103,7 @@ func (a *Agent) answerEvents(ctx context.Context) {
 }
 
 // reactWith takes part in the election on a store until end is called.
-func (a *Agent) reactWith(ctx context.Context, store *state.Store) (end func()) {
+func (a host) reactWith(ctx context.Context, store *state.Store) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var atWork sync.WaitGroup
 	atWork.Go(func() { a.reactor(store).Run(ctx) })
@@ -111,7 +114,7 @@ func (a *Agent) reactWith(ctx context.Context, store *state.Store) (end func()) 
 }
 
 // reactor is the host's part in the election of the reactor.
-func (a *Agent) reactor(store *state.Store) *event.Reactor {
+func (a host) reactor(store *state.Store) *event.Reactor {
 	nodes := 0
 	if known := a.answering.at.Load(); known != nil {
 		nodes = known.nodes
@@ -126,7 +129,7 @@ func (a *Agent) reactor(store *state.Store) *event.Reactor {
 }
 
 // rules are the reactions of the fleet's version, if this host is at it.
-func (a *Agent) rules(ctx context.Context, store *state.Store) (event.Rules, error) {
+func (a host) rules(ctx context.Context, store *state.Store) (event.Rules, error) {
 	known, all := a.answering.reactions(ctx)
 	current, _, err := store.Versions.Current(ctx)
 	if err != nil {
@@ -144,7 +147,7 @@ func (a *Agent) rules(ctx context.Context, store *state.Store) (event.Rules, err
 }
 
 // reactionOf is a reaction of the repository as the reactor takes it.
-func (a *Agent) reactionOf(r *render.Reaction, known *knownVersion, fleet *fleetSeen) *event.Reaction {
+func (a host) reactionOf(r *render.Reaction, known *knownVersion, fleet *fleetSeen) *event.Reaction {
 	l := r.Limiter
 	return &event.Reaction{
 		Name: r.Name, OnChange: r.OnChange, PerHost: r.PerHost(), Matches: r.Matches,

@@ -28,7 +28,7 @@ type nearEnd struct {
 }
 
 // nearEnds are the events of this host for what it is about to run out of: each once, until there is enough again.
-func (p *pull) nearEnds(now time.Time) (out []state.Event) {
+func (p happenings) nearEnds(now time.Time) (out []state.Event) {
 	edges := event.ReadEdges(p.config.Paths.State)
 	before := maps.Clone(edges)
 	for _, e := range append(p.certificatesNearEnd(now), p.diskNearEnd()...) {
@@ -50,7 +50,7 @@ func (p *pull) nearEnds(now time.Time) (out []state.Event) {
 	return out
 }
 
-func (p *pull) certificatesNearEnd(now time.Time) (out []nearEnd) {
+func (p happenings) certificatesNearEnd(now time.Time) (out []nearEnd) {
 	for _, file := range []string{p.config.Etcd.TLS.Cert, p.config.Etcd.TLS.CA} {
 		if file == "" {
 			continue
@@ -67,7 +67,7 @@ func (p *pull) certificatesNearEnd(now time.Time) (out []nearEnd) {
 	return out
 }
 
-func (p *pull) diskNearEnd() []nearEnd {
+func (p happenings) diskNearEnd() []nearEnd {
 	var room unix.Statfs_t
 	dir := p.config.Paths.State
 	if err := unix.Statfs(dir, &room); err != nil {

@@ -51,7 +51,7 @@ func (g *generator) file(k render.Kind) object {
 	out["type"] = []string{"object", "null"} // nothing in the file
 	out["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	out["title"] = k.Files
-	out["description"] = g.text(k.Shape, k.Name)
+	out["description"], _ = cutExample(g.text(k.Shape, k.Name))
 	if len(g.defs) > 0 {
 		out["$defs"] = g.defs
 	}

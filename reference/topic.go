@@ -127,7 +127,7 @@ func (w *writer) kind(k render.Kind) Topic {
 	if k.Name == configKind {
 		t.Group = configGroup
 	}
-	t.Text = w.text(k.Shape, k.Name)
+	t.Text, t.Example = cutExample(w.text(k.Shape, k.Name))
 	t.Fields = w.fields(t, k.Shape)
 	return t
 }

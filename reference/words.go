@@ -113,8 +113,13 @@ func (w *writer) functions() []Topic {
 // alias is the topic that people mean: a job is a file of jobs.
 func alias(name string) string {
 	head, rest, _ := strings.Cut(name, ".")
-	if head == "job" {
+	switch head {
+	case "job":
 		head = "jobs"
+	case "reaction", "reactor":
+		head = "reactions"
+	case "trigger", "triggers":
+		head = "events"
 	}
 	return strings.TrimSuffix(head+"."+rest, ".")
 }

@@ -27,6 +27,37 @@ func within(parent context.Context, limit time.Duration, late error) (context.Co
 	return context.WithTimeoutCause(parent, limit, late)
 }
 
+// stopwatch ends the evaluation of an expression after a time. It stands still while a macro of it runs a command, which
+// has a time of its own. A nil stopwatch does nothing.
+type stopwatch struct {
+	timer *time.Timer
+	left  time.Duration
+	since time.Time // when it last began to run
+}
+
+// timed is a context that ends when a stopwatch is through, with errExpressionTime. The parent may be nil.
+func timed(parent context.Context, limit time.Duration) (context.Context, *stopwatch, context.CancelFunc) {
+	if parent == nil {
+		parent = context.Background()
+	}
+	ctx, cancel := context.WithCancelCause(parent)
+	w := &stopwatch{time.AfterFunc(limit, func() { cancel(errExpressionTime) }), limit, time.Now()}
+	return ctx, w, func() { w.timer.Stop(); cancel(nil) }
+}
+
+func (w *stopwatch) stop() {
+	if w != nil && w.timer.Stop() {
+		w.left -= time.Since(w.since)
+	}
+}
+
+func (w *stopwatch) resume() {
+	if w != nil {
+		w.since = time.Now()
+		w.timer.Reset(max(w.left, 0))
+	}
+}
+
 // over is why the work has to end now, nil while it may go on. The context may be nil.
 func over(ctx context.Context) error {
 	if ctx == nil || ctx.Err() == nil {

@@ -16,7 +16,8 @@ type Catalog struct {
 	Version   string
 	Release   string
 	Vars      map[string]any
-	Jobs      []*Job // in order; validations last
+	Jobs      []*Job     // in order; validations last
+	Triggers  []*Trigger // sorted by name; none in a run of a reaction
 	Fleet     Fleet
 	Inventory Inventory
 	Digest    string // of all that a run depends on: equal digests, equal runs
@@ -51,14 +52,15 @@ type compiler struct {
 
 	asked, matched bool // a target of what hosts do; one that matches
 
-	files documents
-	jobs  jobsCompiler
-	refs  crossReferences
+	files    documents
+	jobs     jobsCompiler
+	triggers triggersCompiler
+	refs     crossReferences
 }
 
 func newCompiler(r *Repository, s *scope) *compiler {
 	c := &compiler{repo: r, scope: s, failed: map[string]bool{}}
-	c.files.c, c.jobs.c, c.refs.c = c, c, c
+	c.files.c, c.jobs.c, c.triggers.c, c.refs.c = c, c, c, c
 	return c
 }
 
@@ -84,7 +86,14 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 	c.compileServices()
 	c.compileVars()
 	c.compileMacros()
-	c.jobs.compile()
+	c.compileReactions()
+	if run := in.Reaction; run != nil {
+		c.jobs.react(run)
+		c.offers, c.asked = nil, false
+	} else {
+		c.jobs.compile()
+		c.triggers.compile()
+	}
 	slices.SortStableFunc(c.jobs.all, validationsLast)
 	c.refs.check()
 	c.refs.macroCalls()
@@ -95,7 +104,7 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 	c.scope.in.Context = nil // what a run evaluates has a time of its own
 	cat := &Catalog{
 		Node: c.scope.in.Node, Version: in.Version, Release: in.Release, Vars: c.scope.plainVars(), Jobs: c.jobs.all,
-		Fleet: c.fleet, Inventory: c.inventory, repo: r, scope: c.scope,
+		Triggers: c.triggers.mine, Fleet: c.fleet, Inventory: c.inventory, repo: r, scope: c.scope,
 		targets: c.targets, warned: c.warned, failed: c.failed, offers: c.offers, offering: c.offering, heard: c.files.heard,
 		untargeted: c.asked && !c.matched,
 	}

@@ -16,8 +16,9 @@ const ConfigFile = "base/config.yaml"
 
 // configFile is base/config.yaml.
 type configFile struct {
-	Metadata *Metadata `yaml:"metadata"` // names the file; it changes nothing
-	Config   Settings  `yaml:"config"`   // of the fleet
+	Metadata *Metadata     `yaml:"metadata"` // names the file; it changes nothing
+	Config   Settings      `yaml:"config"`   // of the fleet
+	Events   eventSettings `yaml:"events"`   // who evaluates which triggers, as in base/events.yaml
 }
 
 // Settings are those of the fleet itself.
@@ -76,6 +77,10 @@ func (c *compiler) compileConfig() {
 	doc := c.files.plain(ConfigFile)
 	var body configFile
 	if doc == nil || doc.root == nil || !c.files.decode(doc, &body) {
+		return
+	}
+	c.triggers.config = []triggersIn{{doc, body.Events}}
+	if reflect.ValueOf(body.Config).IsZero() {
 		return
 	}
 	at := doc.find("config", "dataStore")

@@ -334,7 +334,7 @@ func (r *crossReferences) waits(s *Step) {
 // at is a copy of the scope at a moment of a run: macros are evaluated afresh.
 func (s *scope) at(results Results, run func(*Macro) (string, error)) *scope {
 	out := *s
-	out.results = results
+	out.results, out.watch = results, nil
 	if results != nil {
 		out.all = nil
 	}

@@ -57,6 +57,7 @@ type Error struct {
 	line    string   // of the source, whole
 	cause   error    // what the message tells, for those who decide; nil: nothing but the message
 	hearsay bool     // it is about a fact
+	event   bool     // it is about what an event says
 	lost    bool     // it is about a value that a template which failed would have made
 }
 

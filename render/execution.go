@@ -38,7 +38,8 @@ func (r *Repository) enter(s *scope) (release func()) {
 	if run := s.macros.run; run != nil {
 		s.macros.run = func(m *Macro) (string, error) {
 			r.mu.Unlock()
-			defer r.mu.Lock()
+			s.watch.stop()
+			defer func() { r.mu.Lock(); s.watch.resume() }()
 			return run(m)
 		}
 	}

@@ -26,7 +26,9 @@ type Expression struct {
 	capitals []Capitals // the facts that it compares with what they never are
 	item     any        // of the forEach that made its step
 	items    bool       // it asks for the item
-	events   []int      // where it asks for the event of a reaction
+	roots    []rootUse  // what it asks for, of that which not every expression may
+	// the fields of the event that it names literally
+	eventKeys []rootUse
 }
 
 // stepRef is a literal name in steps['name'], at an offset in the expression.
@@ -57,8 +59,8 @@ func (e *Expression) decode(d *decoder, n *yaml.Node) {
 		d.errs = append(d.errs, e.error(err))
 		return
 	}
-	e.code, e.steps, e.keys, e.capitals, e.items, e.events = made.code, made.steps, made.keys, made.capitals, made.items,
-		made.events
+	made.Text, made.doc, made.node = e.Text, e.doc, e.node
+	*e = made
 }
 
 // condition compiles an expression that is true or false. In a repository that is done once for a text.
@@ -77,7 +79,7 @@ func (s *source) condition(text string) (Expression, error) {
 		keys:     refs.certain(),
 		capitals: refs.capitals,
 		items:    refs.item,
-		events:   refs.events,
+		roots:    refs.roots, eventKeys: refs.eventKeys,
 	}
 	if err == nil && s.conditions != nil {
 		s.conditions.Store(text, made)
@@ -259,16 +261,6 @@ func (r *crossReferences) steps(e Expression, job string) {
 		if _, err := r.find(ref.name, job); err != "" {
 			bad := e.error(&file.Error{Location: file.Location{From: ref.at}, Message: err})
 			r.c.fail(bad)
-		}
-	}
-}
-
-// event reports a condition that asks for an event where there is none: it would never hold.
-func (r *crossReferences) event(e Expression) {
-	_, err := r.c.scope.in.event()
-	for _, at := range e.events {
-		if err != nil {
-			r.c.fail(e.error(&file.Error{Location: file.Location{From: at}, Message: err.Error()}))
 		}
 	}
 }

@@ -47,8 +47,9 @@ func compileExpression(text string, refs *references, options ...expr.Option) (*
 
 // runExpression evaluates an expression within its limits.
 func runExpression(code *vm.Program, s *scope) (any, error) {
-	ctx, cancel := within(s.in.Context, maxExpressionTime, errExpressionTime)
+	ctx, watch, cancel := timed(s.in.Context, maxExpressionTime)
 	defer cancel()
+	s.watch = watch
 	machine := vm.VM{MemoryBudget: maxMade}
 	value, err := machine.Run(code, (&budget{maxWork, s.all, ctx}).limit(environment(s)))
 	if stop := stopped(ctx); stop != nil {
@@ -92,6 +93,9 @@ const (
 	seenCall  = "\x00seen"
 	matchCall = "\x00match"
 	thereCall = "\x00there"
+
+	knownCall   = "\x00known"
+	perhapsCall = "\x00perhaps"
 )
 
 // Visit is called for every node of an expression's tree, after those below it.
@@ -241,6 +245,7 @@ func (b *budget) limit(env map[string]any) map[string]any {
 		return v, b.search(times(each, len(text)))
 	}
 	out[matchCall] = b.match
+	out[knownCall], out[perhapsCall] = knownKey, perhapsKey
 	out[joinCall] = b.join
 	out[swapCall] = b.replace
 	out[uniqCall] = func(v any) (any, error) { return v, b.spend(times(items(v), items(v)) / 10) }

@@ -92,6 +92,9 @@ var foreignActions = map[string]string{
 	"wait_for":                     "conditions.continue with retry",
 	"pause":                        "time.sleep",
 	"debug":                        "test.echo",
+	"event.send":                   "event.emit",
+	"event.fire":                   "event.emit",
+	"event.fire_master":            "event.emit",
 	"test.nop":                     "test.succeed",
 	"test.configurable_test_state": "test.succeed, test.change or test.fail",
 	"test.succeed_without_changes": "test.succeed",
@@ -168,9 +171,6 @@ var oneWord = regexp.MustCompile(`^[A-Za-z]+$`)
 // ForeignAction is the hint for an action that Ansible or Salt has and pullet calls otherwise; "" for others.
 func ForeignAction(name string) string {
 	name = withoutCollection(name)
-	if strings.HasPrefix(name, "event.") {
-		return "pullet has no events yet"
-	}
 	if ours := foreignActions[name]; ours != "" {
 		return "here it is " + ours
 	}

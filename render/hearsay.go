@@ -10,19 +10,29 @@ import (
 // on it may be a lie, or be gone with the next word; so it is kept apart from the mistakes of the repository itself.
 
 var (
-	readsFact  = regexp.MustCompile(`\b[sS]erver\b`)
-	factNamed  = regexp.MustCompile(`(\$\w+)\s*:?=[^}]*\b[sS]erver\b`)
-	factInDot  = regexp.MustCompile(`\{\{-?\s*(?:else\s+)?(?:with|range)\b[^}]*\b[sS]erver\b`)
+	factWays   = waysTo("[sS]erver")
+	eventWays  = waysTo("event")
 	variableIn = regexp.MustCompile(`\$\w*`)
 )
 
-// aboutFact reports a failing action that reads a fact: by its name, by a variable that was set to one, or by the
-// dot where it may be one.
-func (s *source) aboutFact(at string) bool {
-	if readsFact.MatchString(at) || strings.Contains(" "+at, " .") && factInDot.MatchString(s.text) {
+// ways are those in which a template reads a root: by its name, by a variable, by the dot.
+type ways struct{ reads, named, inDot *regexp.Regexp }
+
+func waysTo(root string) ways {
+	return ways{
+		reads: regexp.MustCompile(`\b` + root + `\b`),
+		named: regexp.MustCompile(`(\$\w+)\s*:?=[^}]*\b` + root + `\b`),
+		inDot: regexp.MustCompile(`\{\{-?\s*(?:else\s+)?(?:with|range)\b[^}]*\b` + root + `\b`),
+	}
+}
+
+// about reports a failing action that reads a root: by its name, by a variable that was set to one, or by the dot where
+// it may be one.
+func (s *source) about(root ways, at string) bool {
+	if root.reads.MatchString(at) || strings.Contains(" "+at, " .") && root.inDot.MatchString(s.text) {
 		return true
 	}
-	for _, m := range factNamed.FindAllStringSubmatch(s.text, -1) {
+	for _, m := range root.named.FindAllStringSubmatch(s.text, -1) {
 		if slices.Contains(variableIn.FindAllString(at, -1), m[1]) {
 			return true
 		}

@@ -35,11 +35,12 @@ type Job struct {
 	Conditions Conditions
 	Steps      []*Step
 	Pos        Position
-	Repo       string   // the layer that its file is in; "" with a single one
-	Targets    []Target // whom the base files give it to; of an included job, whom they give the one that includes it
-	root       string   // the job of the base files that it came with
-	others     []string // further ones that include it
-	runs       string   // of its steps that do not say
+	Repo       string    // the layer that its file is in; "" with a single one
+	Targets    []Target  // whom the base files give it to; of an included job, whom they give the one that includes it
+	root       string    // the job of the base files that it came with
+	others     []string  // further ones that include it
+	among      *[]string // the hosts of the run of a reaction, sorted; nil: it is none
+	runs       string    // of its steps that do not say
 
 	empty []string // steps with forEach that there are no items for
 }
@@ -304,8 +305,14 @@ func (j *jobsCompiler) add(from *document, at *yaml.Node, job *Job, known map[st
 	j.all = append(j.all, job)
 }
 
-// Has reports whether the base files give the job to another node, as far as this node's rendering of them tells.
+// Has reports whether the base files give the job to another node, as far as this node's rendering of them tells. In a
+// run of a reaction it is among the hosts of the run, too.
 func (j *Job) Has(name string, labels map[string]string) bool {
+	if j.among != nil {
+		if _, in := slices.BinarySearch(*j.among, name); !in {
+			return false
+		}
+	}
 	return slices.ContainsFunc(j.Targets, func(t Target) bool { return t.Matches(name, labels) })
 }
 

@@ -10,10 +10,14 @@ import (
 	"strings"
 )
 
-// Why words of the language of state repositories have no effect, or none yet.
+// Why words have no effect, and what is written instead: those of the language of state repositories in a place where
+// they mean nothing, and those of Salt.
 const (
-	noReactions = "pullet has no triggers and reactions yet"
-	noDataStore = "settings of the fleet stand in pullet.yaml or in base/config.yaml, such as " +
+	whoEvaluates = "who evaluates which triggers stands in base/events.yaml, the triggers in files below events/"
+	asReactions  = "what answers an event stands in files below reactions/: reactions: {EVENT: {reaction: {jobs: ...}}}"
+	asTriggers   = "what a host looks for itself is a trigger, in a file below events/; " + whoTargets
+	whoTargets   = "base/events.yaml says which hosts have it"
+	noDataStore  = "settings of the fleet stand in pullet.yaml or in base/config.yaml, such as " +
 		"config: {dataStore: {type: etcd, count: 3}}"
 	encryptedVars = "secrets are variables in encrypted files, vars/NAME.yaml.age: pullet secrets --help"
 	ofTheHost     = "a repository cannot vouch for itself: each host says it below repositories in its own " +
@@ -22,9 +26,10 @@ const (
 
 // laterNames are these words, as fields of files and as names of files and directories.
 var laterNames = map[string]string{
-	"events": noReactions, "reactions": noReactions, "triggers": noReactions, "reactor": noReactions,
-	"reactors": noReactions,
-	"config":   noDataStore, "dataStore": noDataStore, "datastore": noDataStore,
+	"events": whoEvaluates, "triggers": whoEvaluates, "trigger": whoEvaluates,
+	"reactions": asReactions, "reaction": asReactions, "reactor": asReactions, "reactors": asReactions,
+	"beacon": asTriggers, "beacons": asTriggers,
+	"config": noDataStore, "dataStore": noDataStore, "datastore": noDataStore,
 	"secret": encryptedVars, "secrets": encryptedVars,
 	"verify": ofTheHost, "signatures": ofTheHost,
 }

@@ -77,6 +77,9 @@ func (m *Macro) asksForFleet(all map[string]*Macro, seen map[string]bool) bool {
 
 // macroCalls evaluates the conditions that call macros, and reports the macros that fail.
 func (r *crossReferences) macroCalls() {
+	for _, t := range r.c.triggers.mine {
+		r.callsIn(t.Expression)
+	}
 	for _, j := range r.c.jobs.all {
 		r.callsOf(j.Conditions)
 		for _, s := range j.Steps {
@@ -87,21 +90,25 @@ func (r *crossReferences) macroCalls() {
 
 func (r *crossReferences) callsOf(conditions Conditions) {
 	for _, one := range conditions.All() {
-		e := one.Expression
-		if e.code == nil || !slices.ContainsFunc(e.keys, KeyRef.ofMacro) {
-			continue
-		}
-		r.c.scope.item = e.item
-		_, err := runExpression(e.code, r.c.scope)
-		r.c.scope.item = nil
-		var failed *macroError
-		if !errors.As(err, &failed) || r.c.failed[failed.macro.Name] {
-			continue
-		}
-		if bad := failed.mistake(r.c.scope.macros.all, false); bad != nil {
-			r.c.failed[failed.macro.Name] = true
-			r.c.fail(bad)
-		}
+		r.callsIn(one.Expression)
+	}
+}
+
+// callsIn evaluates an expression that calls macros.
+func (r *crossReferences) callsIn(e Expression) {
+	if e.code == nil || !slices.ContainsFunc(e.keys, KeyRef.ofMacro) {
+		return
+	}
+	r.c.scope.item = e.item
+	_, err := runExpression(e.code, r.c.scope)
+	r.c.scope.item = nil
+	var failed *macroError
+	if !errors.As(err, &failed) || r.c.failed[failed.macro.Name] {
+		return
+	}
+	if bad := failed.mistake(r.c.scope.macros.all, false); bad != nil {
+		r.c.failed[failed.macro.Name] = true
+		r.c.fail(bad)
 	}
 }
 
@@ -137,14 +144,20 @@ func (c *Catalog) brokenMacros() ErrorList {
 // macrosOfConditions are the macros that conditions name literally.
 func (c *Catalog) macrosOfConditions() map[string]bool {
 	out := map[string]bool{}
-	note := func(conditions Conditions) {
-		for _, one := range conditions.All() {
-			for _, key := range one.Expression.keys {
-				if key.ofMacro() {
-					out[key.Path[0]] = true
-				}
+	noteOne := func(e Expression) {
+		for _, key := range e.keys {
+			if key.ofMacro() {
+				out[key.Path[0]] = true
 			}
 		}
+	}
+	note := func(conditions Conditions) {
+		for _, one := range conditions.All() {
+			noteOne(one.Expression)
+		}
+	}
+	for _, t := range c.Triggers {
+		noteOne(t.Expression)
 	}
 	for _, j := range c.Jobs {
 		note(j.Conditions)

@@ -70,11 +70,17 @@ func (v View) askAll() {
 
 // Input is everything that a catalog depends on beside the repository.
 type Input struct {
-	Context  context.Context // ends the work early, with its cause as the error; nil: never
-	Node     Node
-	Facts    Facts
-	View     View
-	Event    map[string]any // what a reaction answers: name, occurrences, data; nil outside of one
+	Context context.Context // ends the work early, with its cause as the error; nil: never
+	Node    Node
+	Facts   Facts
+	View    View
+	// Event is what a reaction answers; nil outside of one. Its keys: name and node (texts), occurrences (a number), data
+	// (a map as JSON has it), time (RFC 3339) and id (texts), hosts (a list of names), cause (a list of maps with run and
+	// reaction).
+	Event map[string]any
+	// Reaction is the run of a reaction for which the catalog is: it has the jobs of that, and no services. Nil: what the
+	// base files say.
+	Reaction *Reacting
 	HostVars map[string]any // the node's own variables: they override those of git
 	Secrets  Secrets        // those of them that are sensitive
 	// Unseal decrypts a file of the repository; ErrNotForNode where the node is not meant to read it. Nil: there are no

@@ -35,7 +35,7 @@ func (r *Repository) Inventory() (Inventory, error) {
 // madeUp is a node for each target of the base files, and one that only '*' matches.
 func madeUp(layers []Layer) []Node {
 	nodes := map[string]Node{"node1": {Name: "node1", Labels: map[string]string{}}}
-	for _, name := range []string{"base/vars.yaml", "base/macros.yaml", "base/jobs.yaml", ServicesFile} {
+	for _, name := range []string{"base/vars.yaml", "base/macros.yaml", "base/jobs.yaml", ServicesFile, eventsFile} {
 		for _, l := range layers {
 			for _, target := range targetsOf(l.FS, name) {
 				if n, ok := target.example(len(nodes) + 1); ok {

@@ -11,26 +11,27 @@ import (
 // references rewrites steps['name'] and macros['name'] into calls, so that both are evaluated only when they are
 // reached, and remembers the steps, variables and macros that are named literally.
 type references struct {
-	foreign  bool           // something is named that the repository does not hold
-	vars     map[int]string // the variables that are named, by their place; "" is all of them
-	steps    []stepRef
-	keys     []KeyRef
-	item     bool     // the item of a forEach is named
-	events   []int    // where the event of a reaction is named
-	guards   []KeyRef // keys that may be missing: 'x' in vars, vars.x ?? 0
-	capitals []Capitals
+	foreign bool           // something is named that the repository does not hold
+	vars    map[int]string // the variables that are named, by their place; "" is all of them
+	steps   []stepRef
+	keys    []KeyRef
+	item    bool      // the item of a forEach is named
+	roots   []rootUse // what not every expression may ask for
+	// the fields of the event that are named
+	eventKeys []rootUse
+	guards    []KeyRef // keys that may be missing: 'x' in vars, vars.x ?? 0
+	capitals  []Capitals
 }
 
 // Visit is called for every node of an expression's tree.
 func (r *references) Visit(node *ast.Node) {
 	r.noteKeys(*node)
 	r.noteForeign(*node)
+	r.noteRoot(*node)
+	r.noteEvent(node)
 	if name, ok := (*node).(*ast.IdentifierNode); ok &&
 		slices.Contains([]string{"item", "event", "servervars"}, name.Value) {
 		r.item = r.item || name.Value == "item"
-		if name.Value == "event" {
-			r.events = append(r.events, name.Location().From)
-		}
 		ast.Patch(
 			node,
 			&ast.CallNode{Callee: &ast.IdentifierNode{Value: name.Value}},
@@ -54,6 +55,18 @@ func (r *references) Visit(node *ast.Node) {
 		r.steps = append(r.steps, stepRef{name: name.Value, at: name.Location().From})
 	}
 	ast.Patch(node, &ast.CallNode{Callee: &ast.IdentifierNode{Value: callee}, Arguments: []ast.Node{member.Property}})
+}
+
+// ofHost are the roots that one host has, and not the fleet.
+var ofHost = []string{
+	"server", "Server", "vars", "variables", "macro", "macros", "step", "steps", "item", "result", "hasLabel",
+}
+
+// noteRoot remembers a root that not every expression may ask for.
+func (r *references) noteRoot(node ast.Node) {
+	if name, ok := node.(*ast.IdentifierNode); ok && (name.Value == "event" || slices.Contains(ofHost, name.Value)) {
+		r.roots = append(r.roots, rootUse{name.Value, name.Location().From})
+	}
 }
 
 // noteOutcome remembers that of a step, which was visited just before, only the outcome is read.

@@ -35,8 +35,9 @@ type Repository struct {
 	actions    int // of all templates that were read
 	sealed     sealedFiles
 
-	extensions *extensions // nil: not read yet
-	asks       atomic.Bool // something that was read may ask for the fleet
+	extensions *extensions  // nil: not read yet
+	reacts     *reactionSet // nil: not read yet
+	asks       atomic.Bool  // something that was read may ask for the fleet
 }
 
 // asking is what templates and expressions ask for the fleet by. A word in a comment does no harm: the fleet is read

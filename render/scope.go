@@ -35,6 +35,7 @@ type scope struct {
 
 	x         *execution           // executes its templates, from Repository.enter to the release
 	src       *source              // the file that is executed
+	watch     *stopwatch           // of the expression that is evaluated
 	inventory Inventory            // is laid over every view
 	look      func() (View, error) // reads the fleet anew when it is asked for; nil: in.View stands
 	unseen    error                // why that failed
@@ -139,7 +140,9 @@ func roots(current func() *scope) template.FuncMap {
 		"services": services,
 		"step":     step,  // what a step returned, once it has run: {{ (step "name").StdOut }}
 		"steps":    steps, // what the steps returned: {{ (index steps "name").StdOut }}; in expressions steps['name'].StdOut
-		// what a reaction answers: name, occurrences (also spelled occurences), data; pullet eval --event gives one
+		// what a reaction answers: its name, occurrences (also spelled occurences) and data; node, the host that told of it;
+		// hosts, those that it is about; time, id, and cause, the runs of reactions that led to it. event.data.KEY fails
+		// where there is no such key; in expressions event.data.KEY ?? VALUE does not. pullet eval --event gives one
 		"event": event,
 		"item":  item, // the item of a step with forEach
 	}
@@ -158,22 +161,6 @@ func (s *scope) result(name string) (StepResult, error) {
 		return r, fmt.Errorf("step %q has not run", name)
 	}
 	return r, r.withheld(name)
-}
-
-// event is the event with both spellings of its count.
-func (in Input) event() (map[string]any, error) {
-	if in.Event == nil {
-		return nil, errors.New(
-			"event exists only in a reaction, and pullet runs no reactions yet; to try an expression: pullet eval --event FILE",
-		)
-	}
-	out := maps.Clone(in.Event)
-	for one, other := range map[string]string{"occurrences": "occurences", "occurences": "occurrences"} {
-		if count, ok := in.Event[one]; ok {
-			out[other] = count
-		}
-	}
-	return out, nil
 }
 
 // theItem is the item of the forEach that is being expanded.
@@ -277,6 +264,8 @@ func (s *scope) nearKey(at, missing string) string {
 		here = s.vars
 	case "server", "Server":
 		here = s.server
+	case "event":
+		here, _ = s.in.event()
 	}
 	for _, p := range parts[1:] {
 		m, ok := mapOf(here)
@@ -284,6 +273,9 @@ func (s *scope) nearKey(at, missing string) string {
 			return ""
 		}
 		next, ok := m[p]
+		if !ok && parts[0] == "event" {
+			return DidYouMean(missing, keysOfEvent(m))
+		}
 		if !ok {
 			return DidYouMean(missing, slices.Collect(maps.Keys(m)))
 		}

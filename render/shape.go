@@ -63,6 +63,8 @@ func Kinds() []Kind {
 	of := func(v any) *Shape { return ShapeOf(reflect.TypeOf(v)) }
 	macros := &Shape{Kind: Object, Name: "macros by name", Type: reflect.TypeFor[macroFile](), Elem: macroShape()}
 	macros.Fields = of(macroFile{}).Fields
+	triggers := &Shape{Kind: Object, Name: "triggers by name", Type: reflect.TypeFor[triggerFile](), Elem: of(triggerBody{})}
+	triggers.Fields = of(triggerFile{}).Fields
 	return []Kind{
 		{"pullet", FleetFile, false, true, of(Fleet{})},
 		{"base-config", ConfigFile, false, true, of(configFile{})},
@@ -71,6 +73,7 @@ func Kinds() []Kind {
 		{"base-macros", "base/macros.yaml", true, true, of(macrosBase{})},
 		{"base-jobs", "base/jobs.yaml", true, true, of(jobsBase{})},
 		{"base-services", ServicesFile, true, true, of(servicesBase{})},
+		{"base-events", eventsFile, true, true, of(eventsBase{})},
 		{
 			"vars",
 			"vars/**.yaml",
@@ -80,6 +83,9 @@ func Kinds() []Kind {
 		},
 		{"macros", "macros/**.yaml", true, false, macros},
 		{"jobs", "jobs/**.yaml", true, true, of(jobFile{})},
+		{"events", "events/**.yaml", true, false, triggers},
+		{"reactions", "reactions/**.yaml", false, true, of(reactionsFile{})},
+		{"reaction-jobs", "jobs/**.yaml that reactions name", false, true, of(jobTargets{})},
 		{"extensions", "extensions/**.yaml", false, true, of(extensionFile{})},
 		{"secrets", SecretsFile, false, true, of(SecretRules{})},
 	}

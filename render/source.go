@@ -248,7 +248,7 @@ func (s *source) templateError(in *scope, err error) *Error {
 	pos := Position{File: s.path, Line: e.line, Col: s.column(e)}
 	e.at = s.wholeField(pos, e.at)
 	out := s.errorAt(pos, "%s", plainMessage(e))
-	out.cause, out.hearsay = err, s.aboutFact(e.at)
+	out.cause, out.hearsay, out.event = err, s.about(factWays, e.at), s.about(eventWays, e.at)
 	out.reads(s.services(e.line, e.col), s.servers(e.line, e.col), err)
 	in.explain(out, e)
 	return out

@@ -41,7 +41,7 @@ const maxSearched = 1 << 20
 func (r *Repository) Texts() []TextFile {
 	var out []TextFile
 	for _, l := range r.layers {
-		for _, dir := range []string{FleetFile, "nodes", "base", "vars", "macros", "jobs", "files"} {
+		for _, dir := range []string{FleetFile, "nodes", "base", "vars", "macros", "jobs", "files", "events", "reactions"} {
 			// A folder that a layer does not have is an empty one.
 			_ = fs.WalkDir(l.FS, dir, func(p string, d fs.DirEntry, err error) error {
 				if err != nil || !d.Type().IsRegular() || strings.HasPrefix(d.Name(), ".") {

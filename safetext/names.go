@@ -89,3 +89,23 @@ func Labels(labels map[string]string) error {
 	}
 	return nil
 }
+
+// maxEventName is the longest name of an event, in bytes.
+const maxEventName = 200
+
+// EventName reports the name of an event: words between slashes, such as backup/failed. A word has letters, digits and
+// underscores at both ends, and dots, colons, dashes and blanks as well inside.
+func EventName(name string) bool {
+	for word := range strings.SplitSeq(name, "/") {
+		for i, r := range word {
+			alone := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_'
+			if !alone && (!strings.ContainsRune(".: -", r) || i == 0 || i == len(word)-1) {
+				return false
+			}
+		}
+		if word == "" {
+			return false
+		}
+	}
+	return len(name) <= maxEventName
+}

@@ -19,12 +19,19 @@ import (
 
 func graphCommand(a *app) *cobra.Command {
 	var of nodeFlags
+	var events bool
 	c := &cobra.Command{
-		Use: "graph [DIR] --node NAME", GroupID: "repo", Args: upToOne,
+		Use: "graph [DIR] --node NAME | --events", GroupID: "repo", Args: upToOne,
 		Short: "Draw what runs after what on a node, and why",
 		Long: "Graph compiles the repository in DIR (default: here) for a node and draws its steps with their\n" +
-			"order: -o dot for graphviz, -o mermaid for Markdown, -o table as text.",
+			"order: -o dot for graphviz, -o mermaid for Markdown, -o table as text.\n" +
+			"\n" +
+			"With --events it draws what leads to what, on all nodes or on one: triggers and events to reactions,\n" +
+			"these to jobs, and jobs to the events that their steps raise.",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if events {
+				return printEvents(cmd.Context(), a, of, args)
+			}
 			repo, cat, err := of.compile(cmd.Context(), args)
 			if err != nil {
 				return err
@@ -41,6 +48,7 @@ func graphCommand(a *app) *cobra.Command {
 		},
 	}
 	of.add(c)
+	c.Flags().BoolVar(&events, "events", false, "draw what events lead to")
 	return c
 }
 
@@ -54,7 +62,7 @@ func printGraph(a *app, p *apply.Program) error {
 	steps, edges := p.Graph()
 	switch a.output {
 	case "dot":
-		printDot(a.out, steps, edges)
+		printDot(a.out, "steps", steps, edges)
 	case "mermaid":
 		printMermaid(a.out, steps, edges)
 	case "table":
@@ -71,8 +79,8 @@ func printGraph(a *app, p *apply.Program) error {
 	return nil
 }
 
-func printDot(w io.Writer, steps []string, edges []apply.Edge) {
-	fmt.Fprintln(w, "digraph steps {\n  node [shape=box];")
+func printDot(w io.Writer, name string, steps []string, edges []apply.Edge) {
+	fmt.Fprintf(w, "digraph %s {\n  node [shape=box];\n", name)
 	for _, s := range steps {
 		fmt.Fprintf(w, "  %q;\n", s)
 	}

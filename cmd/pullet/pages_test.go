@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRolloutsPage, TestOperationsPage, TestSecretsPage, TestFleetPage and TestDatastorePage: every command and file
-// that the pages show stands in a script that runs them.
+// TestRolloutsPage, TestOperationsPage, TestSecretsPage, TestFleetPage, TestDatastorePage and TestEventsPage: every
+// command and file that the pages show stands in a script that runs them.
 func TestRolloutsPage(t *testing.T) {
 	pageRuns(t, "rollouts.md", 9, "script/rollouts_page.txtar", "script/target_gone.txtar")
 }
@@ -15,6 +15,8 @@ func TestRolloutsPage(t *testing.T) {
 func TestOperationsPage(t *testing.T) {
 	pageRuns(t, "operations.md", 12, "script/operations_page.txtar", "lab/operations.txtar")
 }
+
+func TestEventsPage(t *testing.T) { pageRuns(t, "events.md", 7, "script/events_page.txtar") }
 
 func TestSecretsPage(t *testing.T) { pageRuns(t, "secrets.md", 3, "script/secrets_page.txtar") }
 

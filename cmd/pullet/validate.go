@@ -145,6 +145,7 @@ func validateHosts(
 ) (
 	mistakes render.ErrorList, more map[string][]render.Service, err error) {
 	all, found, listed := lint.New(repo), found{}, false
+	reactions := reactionsOf(repo, view)
 	more = map[string][]render.Service{}
 	names := map[string]bool{}
 	for _, in := range hosts {
@@ -162,6 +163,9 @@ func validateHosts(
 			}
 		}
 		complete = complete && err == nil
+		if err := reactions.check(in, all, specs, found); err != nil {
+			return nil, nil, err
+		}
 		if render.Spent(err) { // every other host would take as long
 			break
 		}

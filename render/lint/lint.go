@@ -22,6 +22,7 @@ type Lint struct {
 	server    keyTree
 	services  serviceUse
 	first     *firstRollout
+	events    eventUse
 	unopened  bool // some variables are not known
 	found     render.ErrorList
 }
@@ -34,6 +35,7 @@ func New(r *render.Repository) *Lint {
 		vars: keyTree{}, macros: keyTree{}, server: keyTree{},
 		services: serviceUse{offered: map[string]bool{}, waits: map[string]*render.Error{}, names: map[string]string{}},
 		first:    newFirstRollout(),
+		events:   newEventUse(),
 	}
 }
 
@@ -54,13 +56,22 @@ func (l *Lint) Add(c *render.Catalog) {
 	for _, name := range c.MacroNames() {
 		l.macros[name] = nil
 	}
+	l.events.learn(c)
+	for _, t := range c.Triggers {
+		l.noteExpression(t.Expression)
+	}
+	l.noteJobs(c)
+	l.found = slices.Concat(l.found, untargeted(c), duplicatePaths(c), c.Warnings(), ofItself(c), boots(c))
+}
+
+// noteJobs notes the conditions of a catalog's jobs and steps.
+func (l *Lint) noteJobs(c *render.Catalog) {
 	for _, j := range c.Jobs {
 		l.noteConditions(j.Conditions)
 		for _, s := range j.Steps {
 			l.noteConditions(s.Conditions)
 		}
 	}
-	l.found = slices.Concat(l.found, untargeted(c), duplicatePaths(c), c.Warnings(), ofItself(c), boots(c))
 }
 
 func (l *Lint) target(t render.TargetUse) {
@@ -106,14 +117,16 @@ func untargeted(c *render.Catalog) render.ErrorList {
 
 func (l *Lint) noteConditions(c render.Conditions) {
 	for _, one := range c.All() {
-		for _, bad := range inCapitals(one.Expression) {
-			l.capitals[bad.Error()] = bad
-		}
-		for _, ref := range one.Expression.Keys() {
-			use := keyUse{one.Expression, ref}
-			at := one.Expression.Pos().String()
-			l.keys[fmt.Sprint(at, one.Expression.Text, ref)] = use
-		}
+		l.noteExpression(one.Expression)
+	}
+}
+
+func (l *Lint) noteExpression(e render.Expression) {
+	for _, bad := range inCapitals(e) {
+		l.capitals[bad.Error()] = bad
+	}
+	for _, ref := range e.Keys() {
+		l.keys[fmt.Sprint(e.Pos().String(), e.Text, ref)] = keyUse{e, ref}
 	}
 }
 
@@ -131,6 +144,7 @@ func (l *Lint) Findings(complete bool) render.ErrorList {
 		if !l.services.unknown {
 			out = append(out, l.first.findings()...)
 		}
+		out = append(out, l.events.findings()...)
 		out = append(out, unused(l.repo)...)
 		out = append(out, unusedExtensions(l.repo)...)
 	}

@@ -77,7 +77,7 @@ func asks(f render.TextFile, at int) bool {
 	if inYAML(f) && comment.MatchString(line) {
 		return false
 	}
-	if f.Dir == "jobs" || f.Path == "base/jobs.yaml" {
+	if holdsExpressions(f) {
 		return true
 	}
 	return slices.ContainsFunc(templateAction.FindAllStringIndex(f.Text, -1), func(m []int) bool {

@@ -19,11 +19,13 @@ var (
 		"vars",
 		"macros",
 		"jobs",
+		"events",
+		"reactions",
 		"extensions",
 		render.FleetFile,
 		render.SecretsFile,
 	}
-	baseNames = []string{"vars.yaml", "macros.yaml", "jobs.yaml", "services.yaml", "config.yaml"}
+	baseNames = []string{"vars.yaml", "macros.yaml", "jobs.yaml", "services.yaml", "events.yaml", "config.yaml"}
 )
 
 // strays are YAML files that nothing reads because of their name or place.
@@ -36,7 +38,7 @@ func strays(r *render.Repository) render.ErrorList {
 				out = append(out, strayed(r, l, d.Name(), d.IsDir(), hint))
 			}
 		}
-		for _, dir := range []string{"base", "vars", "macros", "jobs", "nodes"} {
+		for _, dir := range []string{"base", "vars", "macros", "jobs", "events", "reactions", "nodes"} {
 			out = append(out, straysBelow(r, l, dir)...)
 		}
 	}

@@ -81,12 +81,17 @@ func definitions(files []render.TextFile, dir string) map[string]int {
 	return out
 }
 
+// holdsExpressions reports a file in which expressions stand anywhere.
+func holdsExpressions(f render.TextFile) bool {
+	return slices.Contains([]string{"jobs", "events", "reactions"}, f.Dir) || f.Path == "base/jobs.yaml"
+}
+
 // anyUse reports that some template or expression uses the variables, or the macros, by names that its text does not
 // show. The pattern matches a root with what may follow it where the name is literal; the root alone is any use.
 func anyUse(files []render.TextFile, root *regexp.Regexp) bool {
 	for _, f := range files {
 		text := strings.Join(templateAction.FindAllString(f.Text, -1), "\n")
-		if f.Dir == "jobs" { // expressions stand anywhere
+		if holdsExpressions(f) {
 			text += comment.ReplaceAllString(f.Text, "")
 		}
 		for _, m := range root.FindAllString(text, -1) {
@@ -122,7 +127,7 @@ func unusedKeys(f render.TextFile, what string, words, defined map[string]int) r
 // unusedFiles are the files that no node read and no text names.
 func unusedFiles(r *render.Repository, files []render.TextFile) render.ErrorList {
 	named := map[string]*names{}
-	for _, dir := range []string{"vars", "macros", "jobs", "files"} {
+	for _, dir := range []string{"vars", "macros", "jobs", "files", "events"} {
 		named[dir] = namesIn(files, dir)
 	}
 	var out render.ErrorList
@@ -132,8 +137,11 @@ func unusedFiles(r *render.Repository, files []render.TextFile) render.ErrorList
 		}
 		e := f.WarningAt(-1, "nothing refers to this file")
 		e.Hint = fmt.Sprintf("remove it, or name it in base/%s.yaml", f.Dir)
-		if f.Dir == "files" {
+		switch f.Dir {
+		case "files":
 			e.Hint = "remove it, or make it the source of a step"
+		case "events":
+			e.Hint = "remove it, or name its triggers in base/events.yaml"
 		}
 		out = append(out, e)
 	}
@@ -190,7 +198,7 @@ func namesIn(files []render.TextFile, dir string) *names {
 			for _, m := range sourceOf.FindAllStringSubmatch(text, -1) {
 				out.add(m[1])
 			}
-		case included || f.Path == "base/"+dir+".yaml":
+		case included || f.Path == "base/"+dir+".yaml" || dir == "jobs" && f.Dir == "reactions":
 			for _, token := range splitter.Split(comment.ReplaceAllString(text, ""), -1) {
 				if !included || !strings.Contains(token, "\x00") {
 					out.add(token)

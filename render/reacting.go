@@ -1,0 +1,107 @@
+package render
+
+import (
+	"io/fs"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Reacting is a run of a reaction: it has the reaction's jobs, on these hosts alone.
+type Reacting struct {
+	Reaction string   // its name as it is written
+	Hosts    []string // those of the run
+}
+
+// compileReactions reads the reactions, so that their mistakes are those of the version.
+func (c *compiler) compileReactions() {
+	set, err := c.repo.reactions(c.scope.in.Context, c.scope.x)
+	if err != nil { // the time is over: told at the end
+		return
+	}
+	c.errs = append(c.errs, set.errs...)
+	for _, r := range set.list {
+		for _, part := range r.parts {
+			if part.key != nil {
+				c.matches(part.doc, part.key, part.target)
+			}
+		}
+	}
+}
+
+// react collects the jobs of a reaction in the place of those of the base files.
+func (j *jobsCompiler) react(run *Reacting) {
+	set, err := j.c.repo.reactions(j.c.scope.in.Context, j.c.scope.x)
+	if err != nil {
+		return
+	}
+	at := slices.IndexFunc(set.list, func(r *Reaction) bool { return r.Name == run.Reaction })
+	if at < 0 && len(set.errs) > 0 { // it may be what could not be read
+		return
+	}
+	if at < 0 {
+		e := &Error{Pos: Position{File: "reactions"}}
+		e.Message = "the version has no reaction " + strconv.Quote(shortened(run.Reaction)) + ": it was removed or has another name now"
+		var names []string
+		for _, r := range set.list {
+			names = append(names, r.Name)
+		}
+		e.Hint = DidYouMean(run.Reaction, names)
+		j.c.fail(e)
+		return
+	}
+	j.reactionJobs(set.list[at], run)
+}
+
+// reactionJobs reads the jobs that the node has of a reaction.
+func (j *jobsCompiler) reactionJobs(of *Reaction, run *Reacting) {
+	known, given, node := map[string]bool{}, map[string][]Target{}, j.c.scope.in.Node
+	hosts := slices.Sorted(slices.Values(run.Hosts))
+	_, mine := slices.BinarySearch(hosts, node.Name)
+	for _, part := range of.parts {
+		yes := mine && part.target.Matches(node.Name, node.Labels)
+		for i, e := range part.entries {
+			given[e.Name] = append(given[e.Name], part.target)
+			if yes {
+				pos := part.doc.pos(part.nodes[i])
+				j.add(part.doc, part.nodes[i], &Job{Name: e.Name, Conditions: e.Conditions, Pos: pos, root: e.Name}, known)
+			}
+		}
+	}
+	for _, job := range j.all {
+		job.Targets, job.among = given[job.root], &hosts
+	}
+}
+
+// fieldsUnderSpec are the fields of a file whose body stands under spec.
+func fieldsUnderSpec(files fs.FS, name string) []string {
+	text, err := fs.ReadFile(files, name)
+	var root yaml.Node
+	if err != nil || yaml.Load(text, &root, shallow()) != nil || len(root.Content) == 0 {
+		return nil
+	}
+	var out []string
+	if spec, ok := child(root.Content[0], "spec"); ok {
+		for _, e := range entries(spec.value) {
+			out = append(out, e.key.Value)
+		}
+	}
+	return out
+}
+
+var commentLine = regexp.MustCompile(`(?m)(^|\s)#.*$`)
+
+// templateIn is where a text has a template action outside of comments; -1 where it has none.
+func templateIn(text string) int {
+	blank := commentLine.ReplaceAllStringFunc(text, func(c string) string {
+		out := []byte(c)
+		for i := range out {
+			out[i] = ' '
+		}
+		return string(out)
+	})
+	return strings.Index(blank, "{{")
+}

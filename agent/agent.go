@@ -34,6 +34,7 @@ type Agent struct {
 	answering  *answering      // of events
 	abandoned  apply.Abandoned // what hangs since an earlier pull
 	checks     []recheck       // of services, between two pulls
+	triggers   *triggers       // the same; nil: there are none
 	searches   *searches       // for commits that were announced
 }
 
@@ -71,7 +72,7 @@ func NewIn(o Outside, c Config, build string, log *logrus.Entry) (*Agent, error)
 	return &Agent{
 		self: me, connection: record, versions: &versions{self: me},
 		pulse: &pulse{began: time.Now()}, size: &fleetSize{}, away: &outage{log: log},
-		answering: &answering{}, searches: &searches{self: me, connection: record, of: map[string]*search{}},
+		answering: &answering{pulls: make(chan struct{}, 1)}, searches: &searches{self: me, connection: record, of: map[string]*search{}},
 	}, nil
 }
 

@@ -14,19 +14,27 @@ import (
 )
 
 // answering is what an agent, as the reactor, knows of the reactions of the version that it works on.
-type answering struct{ at atomic.Pointer[knownVersion] }
+type answering struct {
+	at    atomic.Pointer[knownVersion]
+	pulls chan struct{} // there was a pull: the version may be another one, and the store
+}
 
 // knownVersion is a version with its repository.
 type knownVersion struct {
 	version   *state.Version
 	repo      *render.Repository
 	inventory render.Inventory
+	nodes     int // that are registered
 	sinks     []render.Sink
 }
 
 // knows notes the version that a pull works on.
-func (a *answering) knows(v *state.Version, c *compiled) {
-	a.at.Store(&knownVersion{v, c.repo, c.catalog.Inventory, c.catalog.Fleet.Sinks})
+func (a *answering) knows(v *state.Version, c *compiled, nodes int) {
+	a.at.Store(&knownVersion{v, c.repo, c.catalog.Inventory, nodes, c.catalog.Fleet.Sinks})
+	select {
+	case a.pulls <- struct{}{}:
+	default:
+	}
 }
 
 // labels are those of the registered nodes, by name. The inventory goes before what nodes say of themselves.
@@ -65,16 +73,35 @@ func (a *answering) hears(name string) bool {
 // answerEvents takes part in the election of the reactor until ctx ends, on whatever store is open. A fleet without
 // reactions and sinks has no reactor.
 func (a *Agent) answerEvents(ctx context.Context) {
-	for rests(ctx, time.Second) {
+	var on *state.Store
+	end := func() {}
+	for {
+		select {
+		case <-ctx.Done():
+			end()
+			return
+		case <-a.answering.pulls:
+		}
 		store := a.connection.store()
-		if store == nil || !a.answering.needsReactor(ctx) {
+		if !a.answering.needsReactor(ctx) {
+			store = nil
+		}
+		if store == on {
 			continue
 		}
-		term, cancel := context.WithCancel(ctx)
-		var atWork sync.WaitGroup
-		atWork.Go(func() { a.reactor(store).Run(term) })
-		for store == a.connection.store() && rests(ctx, time.Second) {
+		end()
+		if on, end = store, func() {}; store != nil {
+			end = a.reactWith(ctx, store)
 		}
+	}
+}
+
+// reactWith takes part in the election on a store until end is called.
+func (a *Agent) reactWith(ctx context.Context, store *state.Store) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var atWork sync.WaitGroup
+	atWork.Go(func() { a.reactor(store).Run(ctx) })
+	return func() {
 		cancel()
 		atWork.Wait()
 	}
@@ -82,9 +109,14 @@ func (a *Agent) answerEvents(ctx context.Context) {
 
 // reactor is the host's part in the election of the reactor.
 func (a *Agent) reactor(store *state.Store) *event.Reactor {
+	nodes := 0
+	if known := a.answering.at.Load(); known != nil {
+		nodes = known.nodes
+	}
 	return &event.Reactor{
 		Store: store, Node: a.config.Node.Name, Log: a.logger.WithField("reactor", true), NewID: runID,
-		Hesitate: a.outside.Chance(min(5*time.Second, spread(a.size.nodes))),
+		Observes: func() bool { return slices.ContainsFunc(event.FoundInRecord(), a.answering.hears) },
+		Hesitate: a.outside.Chance(min(5*time.Second, spread(nodes))),
 		Rules:    func(ctx context.Context) (event.Rules, error) { return a.rules(ctx, store) },
 		Beside:   func(ctx context.Context, since int64, follow bool) { a.sendEvents(ctx, store, since, follow) },
 	}

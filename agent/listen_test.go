@@ -67,8 +67,8 @@ func (h *host) listens() {
 	h.Agent.Webhooks = []webhook.Hook{{Name: "door", Type: "json", TokenFile: filepath.Join(h.home, "token"), Event: "door/opened"}}
 }
 
-// TestListenErrors: an agent that cannot listen says so at its start, and a configuration with which it could not is not
-// taken.
+// TestListenErrors: an agent that cannot listen says so at its start, and a configuration with which it could not is
+// not taken.
 func TestListenErrors(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, job("one", "true"))

@@ -36,7 +36,7 @@ type Outcome struct {
 // Reacted is a run of a reaction.
 type Reacted struct {
 	*apply.Report
-	Chain []state.Cause // the runs of reactions that caused it, itself the last one
+	Chain []state.Cause `json:"chain"` // the runs of reactions that caused it, itself the last one
 }
 
 // Rebooting reports that the host is about to boot, whoever asked for it: the run goes on after it.

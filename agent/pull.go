@@ -56,6 +56,7 @@ type pull struct {
 	silent    bool          // etcd did not answer in the last run
 	awaited   *lock.Wait    // the condition that the last run still waits for; nil: none
 	applied   []*apply.Host // on which programs ran
+	program   *compiled     // of the version that the pull works on; nil: it did not come so far
 }
 
 // Pull brings the node to the fleet's version, once: do below is how. What went wrong with the commit, the host or the
@@ -203,7 +204,8 @@ func (p *pull) do(ctx context.Context) error {
 		return p.cannotCompile(ctx, version, err)
 	}
 	p.carrying.compiled(version, program.catalog)
-	p.agent.answering.knows(version, program)
+	p.agent.answering.knows(version, program, p.agent.size.nodes)
+	p.program = program
 	if err := p.registration.relabel(ctx, program.catalog.Node.Labels); err != nil {
 		return err
 	}

@@ -47,9 +47,9 @@ func (a *Agent) spool() event.Spool {
 
 // tellEvents raises what this pull has to tell, and has the reactor's work done where no agent does it.
 func (p *pull) tellEvents(ctx context.Context) {
+	events := append(p.happened(), p.judgeTriggers(ctx)...)
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	events := p.happened()
 	if len(events) > 0 {
 		if err := p.agent.keep(ctx, events...); err != nil {
 			p.out.warn(err)

@@ -96,6 +96,7 @@ func (r *reaction) work(ctx context.Context, run state.PendingReaction) error {
 	program, err := r.compiler.reaction(ctx, r.version, r.run)
 	var mistakes render.ErrorList
 	if errors.As(err, &mistakes) {
+		r.out.warn(fmt.Errorf("reaction %s (run %s) cannot run here: %w", r.run.Reaction, r.run.ID, err))
 		return r.ends(ctx, nil, state.Failed, firstLine(err))
 	}
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 // counting counts an event in a group.
 type counting struct {
 	*state.Group
+	changed
 	now  time.Time
-	size int // about how many bytes the group has
-	most int // and how many at most
+	most int // about how many bytes the group has at most
 }
 
 const (
@@ -30,12 +30,13 @@ func (c *counting) tally(host string, e state.Event, nodes, unknown []string) {
 		return strings.Compare(t.Host, host)
 	})
 	full := c.size > c.most
-	if !has && full && host != "" {
+	if !has && full && c.full && host != "" {
 		c.Dropped++
 		return
 	}
 	if !has {
-		c.Tallies, c.size = slices.Insert(c.Tallies, at, state.Tally{Host: host}), c.size+judged
+		c.Tallies = slices.Insert(c.Tallies, at, state.Tally{Host: host})
+		c.size += sizeOf(c.Tallies[at]) + judged
 	}
 	was := c.Tallies[at]
 	t := Count(was, earlier(e.Time, c.now), 1)

@@ -29,6 +29,8 @@ type Desk struct {
 	Find      func(host string) (node string, known bool) // a node by name, address or fully qualified name
 	Version   string                                      // of the fleet
 	Node      string                                      // the reactor
+	Changes   []Change                                    // that the reactor found in the fleet's record
+	Next      *state.Observed                             // what it knows before these are told; nil: it did not look
 	Now       time.Time
 	NewID     func() string
 }
@@ -38,7 +40,7 @@ const (
 	maxRuns    = 50         // runs that are not over
 	pageSize   = 250 << 10  // about how many bytes of events a page has
 	maxFrom    = 200        // hosts that an entry of the log names
-	groupsSize = 1000 << 10 // about how many bytes the groups have that a step counts in
+	groupsSize = 1100 << 10 // about how many bytes the groups have that a step counts in
 	stepSize   = 1400 << 10 // about how many bytes a step writes
 )
 
@@ -50,7 +52,7 @@ type step struct {
 	*Desk
 	entry   state.Entry
 	groups  map[string]*state.Group // by hash
-	changed map[string]int          // that were counted in -> about how many bytes they have
+	changed map[string]changed      // that were counted in
 	begun   map[string][]string     // the hosts of runs that this step starts, by reaction
 	noted   map[string]int          // what events say -> their place in the page
 	size    int                     // of the page
@@ -58,24 +60,32 @@ type step struct {
 	look    time.Time
 }
 
+// changed is a group in which a step counts.
+type changed struct {
+	size int  // about how many bytes it has
+	full bool // it was so before the step
+}
+
 // Step decides what the reactor writes next, and when it looks again although nothing happens; zero: never. It is a
 // pure function, as the conditions of the reactions are.
 func (d *Desk) Step(ctx context.Context) (state.Entry, time.Time) {
 	s := &step{
-		Desk: d, groups: map[string]*state.Group{}, changed: map[string]int{}, begun: map[string][]string{},
+		Desk: d, groups: map[string]*state.Group{}, changed: map[string]changed{}, begun: map[string][]string{},
 		noted: map[string]int{},
 	}
 	for i := range d.In.Groups {
 		g := d.In.Groups[i]
 		s.groups[state.GroupHash(g.Reaction, g.Event)] = &g
 	}
-	s.read()
+	if s.read() {
+		s.readChanges()
+	}
 	s.judgeAll(ctx)
 	return s.entry, s.look
 }
 
-// read counts events, as far as one step can write what comes of them.
-func (s *step) read() {
+// read counts events, as far as one step can write what comes of them. It reports that these are all.
+func (s *step) read() bool {
 	for _, e := range s.In.Events {
 		counts := s.countsFor(e.Event)
 		again := s.toldBefore(e.Event)
@@ -83,7 +93,7 @@ func (s *step) read() {
 			counts = nil
 		}
 		if s.entry.Read > 0 && !s.room(e.Event, counts) {
-			return
+			return false
 		}
 		for len(counts) > 1 && !s.room(e.Event, counts) { // groups that grew while fewer reactions answered the event
 			counts = counts[:len(counts)-1]
@@ -94,6 +104,25 @@ func (s *step) read() {
 		}
 		s.remember(e.Event)
 		s.entry.Read++
+	}
+	return true
+}
+
+// readChanges counts what the reactor found in the fleet's record. What does not fit is found again.
+func (s *step) readChanges() {
+	s.entry.Observed = s.Next
+	for _, c := range s.Changes {
+		e := c.Event
+		e.ID, e.By = s.NewID(), s.Node
+		counts := s.countsFor(e)
+		if !s.room(e, counts) {
+			return
+		}
+		s.note(e, false)
+		for _, r := range counts {
+			s.count(r, e, groupsSize/len(counts))
+		}
+		c.Tell(s.entry.Observed)
 	}
 }
 
@@ -116,12 +145,15 @@ func (s *step) room(e state.Event, counts []*Reaction) bool {
 	groups, size := len(s.changed), len(counts)*e.Size()
 	for _, r := range counts {
 		hash := state.GroupHash(r.Name, e.Name)
-		if _, has := s.changed[hash]; !has {
+		have, has := s.changed[hash]
+		if !has {
 			groups, size = groups+1, size+sizeOf(s.groups[hash])
+		} else if have.size > groupsSize/len(counts) && !have.full {
+			return false // what it has so far may start, and make room
 		}
 	}
 	for _, have := range s.changed {
-		size += have
+		size += have.size
 	}
 	return groups <= state.MaxChanged/2 && size <= groupsSize+groupsSize/10 && s.size+e.Size() <= pageSize &&
 		len(s.entry.Page) < state.MaxPage
@@ -172,7 +204,9 @@ func (s *step) note(e state.Event, again bool) {
 		s.size += e.Size()
 	}
 	h := &s.entry.Page[i]
-	h.Count++
+	if h.Count++; has && len(h.IDs) < state.MaxIDs {
+		h.IDs, s.size = append(h.IDs, e.ID), s.size+len(e.ID)
+	}
 	if e.Time.After(h.Last) {
 		h.Last = e.Time
 	}
@@ -200,9 +234,10 @@ func (s *step) count(r *Reaction, e state.Event, most int) {
 		s.groups[hash] = g
 	}
 	if _, has := s.changed[hash]; !has {
-		g.Tallies, s.changed[hash] = slices.Clone(g.Tallies), sizeOf(g)
+		size := sizeOf(g)
+		g.Tallies, s.changed[hash] = slices.Clone(g.Tallies), changed{size, size > most}
 	}
-	c := counting{Group: g, now: s.Now, size: s.changed[hash], most: most}
+	c := counting{Group: g, now: s.Now, changed: s.changed[hash], most: most}
 	var nodes, unknown []string
 	for _, host := range e.Hosts {
 		if node, known := s.Find(host); known {
@@ -218,5 +253,5 @@ func (s *step) count(r *Reaction, e state.Event, most int) {
 			c.tally(node, e, nil, nil)
 		}
 	}
-	s.changed[hash] = c.size
+	s.changed[hash] = c.changed
 }

@@ -17,12 +17,12 @@ import (
 // in any case, others as far as one step can.
 func (s *step) judgeAll(ctx context.Context) {
 	s.written = s.size
-	for _, size := range s.changed {
-		s.written += size
+	for _, group := range s.changed {
+		s.written += group.size
 	}
 	counted := slices.Sorted(maps.Keys(s.changed))
 	for _, hash := range counted {
-		s.written -= s.changed[hash]
+		s.written -= s.changed[hash].size
 		s.write(s.judge(ctx, *s.groups[hash], true))
 	}
 	for _, hash := range slices.Sorted(maps.Keys(s.groups)) {
@@ -113,7 +113,18 @@ func (s *step) start(ctx context.Context, r *Reaction, g *state.Group, tallies [
 	if len(free) == 0 {
 		return
 	}
-	run := s.run(r, g, free)
+	run, begun := s.begin(r, g, free)
+	for s.written+sizeOf(run)+sizeOf(begun) > stepSize {
+		if len(free) == 1 {
+			s.hold(&g.Tallies[free[0]], othersFirst)
+			return
+		}
+		for _, i := range free[len(free)/2:] {
+			s.hold(&g.Tallies[i], othersFirst)
+		}
+		free = free[:len(free)/2]
+		run, begun = s.begin(r, g, free)
+	}
 	yes, err := r.Holds(ctx, run.Event)
 	if err != nil || !yes {
 		why := conditionFalse
@@ -126,22 +137,20 @@ func (s *step) start(ctx context.Context, r *Reaction, g *state.Group, tallies [
 		}
 		return
 	}
+	s.entry.Runs, s.begun[r.Name] = append(s.entry.Runs, run), append(s.begun[r.Name], run.Hosts...)
+	*g, s.written = begun, s.written+sizeOf(run)
+}
+
+// begin is the run for some tallies of a group, and the group when it is started.
+func (s *step) begin(r *Reaction, g *state.Group, tallies []int) (state.ReactionRun, state.Group) {
 	begun := *g
 	begun.Tallies = slices.Clone(g.Tallies)
-	for _, i := range free {
+	for _, i := range tallies {
 		begun.Tallies[i] = Start(g.Tallies[i], s.Now)
 		begun.Tallies[i].Next = s.Now.Add(r.Limiter.Delay)
 	}
 	begun.Tallies = slices.DeleteFunc(begun.Tallies, func(t state.Tally) bool { return r.Limiter.Rests(t, s.Now) })
-	size := sizeOf(run)
-	if s.written > 0 && s.written+size+sizeOf(begun) > stepSize {
-		for _, i := range free {
-			s.hold(&g.Tallies[i], othersFirst)
-		}
-		return
-	}
-	s.entry.Runs, s.begun[r.Name] = append(s.entry.Runs, run), append(s.begun[r.Name], run.Hosts...)
-	*g, s.written = begun, s.written+size
+	return s.run(r, g, tallies), begun
 }
 
 // What keeps a tally from starting, beside its limiter.

@@ -21,12 +21,17 @@ type Reactor struct {
 	NewID func() string
 	// Hesitate is how long it waits before it takes over from a reactor that is gone: of many hosts each another time.
 	Hesitate time.Duration
+	// Observes says whether somebody wants to hear what happens to hosts, rollouts and services: the reactor finds it in
+	// the fleet's record. It is asked at each step: a version may bring a reaction or a sink for it. nil: nobody does.
+	Observes func() bool
 	// Rules are what the repository says at the version that the fleet is at, by what this host has. The error is
 	// ErrBehind where it has another version.
 	Rules func(ctx context.Context) (Rules, error)
 	// Beside goes on beside the work while this process is the reactor, which it became at a revision, until ctx ends.
 	// Without follow it does what there is to do once. nil: there is nothing.
 	Beside func(ctx context.Context, since int64, follow bool)
+
+	observed time.Time // when it looked at the fleet last
 }
 
 // Rules are the reactions of a version, and who its hosts are.
@@ -47,6 +52,8 @@ const (
 	tidyEvery = time.Hour
 	// besideTime is how long a pull of a host without an agent may take for what is to be done beside.
 	besideTime = 10 * time.Second
+	// observeEvery is how often the reactor looks at the fleet. It reads all of its record.
+	observeEvery = 15 * time.Second
 )
 
 // Run is the reactor whenever it is elected, until ctx ends. What goes wrong is logged, and it tries again.
@@ -180,23 +187,20 @@ func (r *Reactor) workOff(ctx context.Context, since int64) (seen int64, look ti
 		if err != nil {
 			return 0, look, err
 		}
-		if len(in.Events)+len(in.Groups) == 0 {
-			return in.Revision, time.Time{}, nil
+		looks := r.observes() && time.Since(r.observed) >= observeEvery
+		if len(in.Events)+len(in.Groups) == 0 && !looks {
+			return in.Revision, r.nextLook(time.Time{}), nil
 		}
-		rules, err := r.Rules(ctx)
+		desk, err := r.desk(ctx, in, looks)
 		if err != nil {
 			return 0, look, err
-		}
-		desk := Desk{
-			In: in, Reactions: rules.Reactions, Find: rules.Find, Version: rules.Version, Node: r.Node, Now: time.Now().UTC(),
-			NewID: r.NewID,
 		}
 		entry, look := desk.Step(ctx)
 		if ctx.Err() != nil {
 			return 0, look, ctx.Err()
 		}
-		if entry.Read+len(entry.Groups)+len(entry.Runs) == 0 {
-			return in.Revision, look, nil
+		if entry.Empty() {
+			return in.Revision, r.nextLook(look), nil
 		}
 		for _, run := range entry.Runs {
 			r.Log.WithFields(logrus.Fields{"reaction": run.Reaction, "event": run.Event.Name, "run": run.ID}).
@@ -210,6 +214,41 @@ func (r *Reactor) workOff(ctx context.Context, since int64) (seen int64, look ti
 			return 0, look, errNotReactor
 		}
 	}
+}
+
+// desk is what a step is decided from. Where it looks at the fleet, what changed there is among it.
+func (r *Reactor) desk(ctx context.Context, in *state.Inbox, looks bool) (*Desk, error) {
+	rules, err := r.Rules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now().UTC()
+	d := &Desk{
+		In: in, Reactions: rules.Reactions, Find: rules.Find, Version: rules.Version, Node: r.Node, Now: now, NewID: r.NewID,
+	}
+	if !looks {
+		return d, nil
+	}
+	was, fleet, err := r.Store.Events.Observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	next, changes := Observe(was, fleet, now)
+	if d.Changes = changes; was == nil || !was.Same(next) || len(changes) > 0 {
+		d.Next = &next
+	}
+	r.observed = time.Now()
+	return d, nil
+}
+
+func (r *Reactor) observes() bool { return r.Observes != nil && r.Observes() }
+
+// nextLook is when the reactor looks again: at the fleet, too, where that is asked for.
+func (r *Reactor) nextLook(at time.Time) time.Time {
+	if due := r.observed.Add(observeEvery); r.observes() && (at.IsZero() || due.Before(at)) {
+		return due
+	}
+	return at
 }
 
 // rest waits. It is false when ctx ends first.

@@ -66,6 +66,9 @@ func (s Spool) Tell(ctx context.Context, store *state.Store) (left int, err erro
 
 // change changes what is kept. What it did before an error stays.
 func (s Spool) change(ctx context.Context, how func(*spooled) error) error {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return err
+	}
 	lock := flock.New(s.path()+".lock", flock.SetPermissions(0o600))
 	if _, err := lock.TryLockContext(ctx, 20*time.Millisecond); err != nil {
 		return err

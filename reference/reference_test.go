@@ -93,12 +93,15 @@ func TestTopics(t *testing.T) {
 		"config.agent.splay":                    {Type: "duration", Default: "30s", Text: "at most so much is added to an interval, by chance"},
 		"config.agent.allowRun": {Type: "true or false, or list of operators", Default: "false", Text: "allowRun says whose commands of pullet run this host runs. " +
 			"true: of whoever may write the fleet's record; a list: of\noperators by the names in their certificates, where operators stands for each of them"},
-		"config.paths.state":        {Type: "text", Default: "/var/lib/pullet", Text: "what pullet keeps for itself: for root only"},
-		"config.repositories.ref":   {Type: "text", Default: "main", Text: "ref is the branch to follow"},
-		"base-vars.files.paths":     {Type: "text, or list of texts", Text: "below vars/: all that exist are merged, earlier ones win; none: the name is the path"},
-		"server.os":                 {Type: "text", Text: "distribution, as in ID of os-release: debian, fedora"},
-		"macros.params":             {Type: "text, or list of texts", Text: "names of the arguments, which the text reads as {{ .name }}"},
-		"job.steps.runOptions.runs": {Type: "word", Default: "always", Values: []string{"always", "onUpdate", "once"}},
+		"config.paths.state":      {Type: "text", Default: "/var/lib/pullet", Text: "what pullet keeps for itself: for root only"},
+		"config.repositories.ref": {Type: "text", Default: "main", Text: "ref is the branch to follow"},
+		"base-vars.files.paths":   {Type: "text, or list of texts", Text: "below vars/: all that exist are merged, earlier ones win; none: the name is the path"},
+		"server.os":               {Type: "text", Text: "distribution, as in ID of os-release: debian, fedora"},
+		"reaction.reactions.triggerLimiter.waitForMore.max": {Type: "duration", Default: "10 times timeout", Text: "never longer than this"},
+		"reaction.reactions.reaction.jobs.name":             {Type: "text", Required: true, Text: "web for jobs/web.yaml"},
+		"trigger.interval":                                  {Type: "duration", Default: "the agent's interval", Text: "pullet agent judges it so often"},
+		"macros.params":                                     {Type: "text, or list of texts", Text: "names of the arguments, which the text reads as {{ .name }}"},
+		"job.steps.runOptions.runs":                         {Type: "word", Default: "always", Values: []string{"always", "onUpdate", "once"}},
 	} {
 		got := find(t, name)
 		got.Name, got.Group, got.Fields = "", "", nil
@@ -161,6 +164,30 @@ func TestExamples(t *testing.T) {
 				t.Errorf("%s: a terminal breaks this line of its example: %s", spec.Name, line)
 			}
 		}
+	}
+}
+
+// TestExamplesOfFiles compiles the examples of reactions and triggers, and holds them against the schemas.
+func TestExamplesOfFiles(t *testing.T) {
+	c := newChecker(t)
+	files := fstest.MapFS{
+		"base/jobs.yaml": {Data: []byte("jobs: {}")}, "base/events.yaml": {Data: []byte("events: {triggers: {'*': [{name: node_updates_available}]}}")},
+		"jobs/prometheus/alert-runbooks/my-cool-alert.yaml": {Data: []byte("steps: []")}, "jobs/orchestrated/reboot_server.yaml": {Data: []byte("steps: []")},
+	}
+	for _, kind := range []string{"events", "reactions"} {
+		example := find(t, kind).Example
+		files[kind+"/a.yaml"] = &fstest.MapFile{Data: []byte(example)}
+		if err := c.check(kind, example); err != nil || example == "" {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	r := render.Open(render.Layer{Name: "main", FS: files})
+	cat, err := r.Compile(render.Input{Node: render.Node{Name: "n1"}, Facts: facts.Sample("n1")})
+	if err != nil || len(cat.Triggers) != 1 {
+		t.Error(err)
+	}
+	if list, err := r.Reactions(t.Context()); err != nil || len(list) != 2 {
+		t.Errorf("%d reactions, %v", len(list), err)
 	}
 }
 

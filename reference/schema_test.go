@@ -160,6 +160,21 @@ func TestSchemas(t *testing.T) {
 		"base-macros":   {"macros: {'*': [{name: a}]}", "!macros: {'*': [a]}"},
 		"base-jobs":     {"jobs: {'*': [{name: a, conditions: {when: {condition: 'true'}}}]}", "validations: {'*': }", "jobs: {'*': [{name: a, runs: onUpdate}]}", "!jobs: {'*': [{name: a, runs: never}]}", "!job: {}", "!jobs: {'*': [{name: a, conditions: {if: {}}}]}"},
 		"base-services": {"services: {'*': [{name: a, port: '{{ server.port }}', tags: x, check: {tcp: 1, interval: 10s}}]}", "!services: {'*': [{port: 1}]}", "!services: {'*': [{name: a, check: {udp: 1}}]}"},
+		"base-events":   {"events: {triggers: {'*': [{name: a}]}}", "events:", "!events: {trigger: {}}", "!events: {triggers: {'*': [a]}}", "!triggers: {}"},
+		"base-config":   {"config: {dataStore: {count: 3}}\nevents: {triggers: {'*': [{name: a}]}}", "!events: {triggers: [a]}"},
+		"events": {
+			"a: {expression: \"macros['pkg.uptodate']() != true\", name: b, interval: 10m, for: 5m, data: {x: 1}}", "a: {expression: x, interval: '{{ vars.x }}'}", "metadata: {name: x}",
+			"!a: {name: b}", "!a: {expression: x, intervall: 1s}", "!a: {expression: x, for: soon}", "!a: x",
+		},
+		"reactions": {
+			"reactions: {a/b: {reaction: {jobs: {'*': [{name: x, conditions: {when: {condition: 'true', retry: {limit: 3}}}}]}, conditions: {when: {condition: 'event.occurences > 10'}}, targets: event, on: [change]}, " +
+				"triggerLimiter: {minOccurences: 2, reReactDealy: 5m, waitForMore: {timeout: 2m, resetTimeoutOnMore: true}}}}",
+			"metadata: {name: x}\nspec: {reactions: {a: {reaction: {jobs: [{name: x}], on: change}, triggerLimiter: {minOccurrences: 2, window: 1h, reReactDelay: 5m, waitForMore: {timeout: 2m, max: 1h}}}}}",
+			"!reactions: {a: {reaction: {jobs: x}}}", "!reactions: {a: {reaction: {jobs: [x]}}}", "!reactions: {a: {jobs: [{name: x}]}}", "!reactions: [a]", "!reactions: {a: {reaction: {jobs: [{name: x}], on: always}}}",
+			"!reactions: {a: {reaction: {jobs: [{name: x}], conditions: {success: {condition: 'true'}}}}}", "!reactions: {a: {reaction: {jobs: [{name: x}], conditions: {when: {condition: 'true', retry: {limit: 3}}}}}}",
+			"!reactions: {a: {reaction: {jobs: [{name: x}]}, triggerLimiter: {waitForMore: {max: 1h}}}}", "!reactions: {a: {reaction: {jobs: [{name: x}]}, triggerLimiter: {window: soon}}}",
+		},
+		"reaction-jobs": {"jobs: {'*': [{name: a, conditions: {when: {condition: 'true', retry: {limit: 20}}}}]}", "!steps: []", "!jobs: [{name: a}]"},
 		"vars":          {"a: {b: [1, 2]}", "", "metadata: {name: x}\nspec: {variables: {a: 1}}", "![a]"},
 		"macros": {
 			"a: {template.expression: [{content: x}], params: [b]}", "a: {action: cmd.run, parameters: {cmd: uptime}}", "metadata: {name: x}",

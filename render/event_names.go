@@ -71,7 +71,7 @@ func spellings(name string) []string {
 	return []string{name}
 }
 
-// example is a name that the glob matches, for an event that is made up.
+// example is a name like those that the glob matches, for an event that is made up.
 func (g eventGlob) example() string {
 	words := append([]string(nil), g.words...)
 	for i, word := range words {

@@ -23,6 +23,7 @@ type Reaction struct {
 	narrow Target // of Targets, where that is one
 	when   *Expression
 	parts  []reactionPart
+	bad    bool // it has mistakes, and is not among the repository's
 }
 
 // reactionPart are jobs of a reaction for a target.
@@ -83,38 +84,49 @@ func (r *Repository) reactions(ctx context.Context, x *execution) (*reactionSet,
 		}
 		doc := c.files.plain(path)
 		var body reactionsFile
-		if doc == nil || !c.files.decode(doc, &body) {
+		if doc == nil {
 			continue
 		}
-		for _, name := range slices.Sorted(maps.Keys(body.Reactions)) {
-			at := doc.find("reactions", name)
-			if first := found[name]; first != nil {
-				c.fail(doc.errorAt(at, "reaction %q stands in %s, too: give both jobs to one", name, first.Pos))
-				continue
-			}
-			found[name] = c.reaction(doc, at, name, body.Reactions[name])
+		c.files.decode(doc, &body) // what is wrong with one does not hide what is wrong with others
+		for _, written := range body.Reactions {
+			c.addReaction(found, doc, written)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
-		set.list = append(set.list, found[name])
+		if one := found[name]; !one.bad {
+			set.list = append(set.list, one)
+		}
 	}
 	set.errs, r.reacts = c.errs, set
 	return set, nil
 }
 
+// addReaction adds a reaction that a document has, unless there is one of its name.
+func (c *compiler) addReaction(to map[string]*Reaction, doc *document, written writtenReaction) {
+	name, before := written.key.Value, len(c.errs)
+	if first := to[name]; first != nil {
+		c.fail(doc.errorAt(written.key, "reaction %q stands in %s, too: give both jobs to one", name, first.Pos))
+		return
+	}
+	to[name] = c.reaction(doc, written)
+	to[name].bad = written.bad || len(c.errs) > before
+}
+
 // reaction makes a reaction of what is written, and finds what is wrong with it.
-func (c *compiler) reaction(doc *document, at *yaml.Node, name string, body reactionBody) *Reaction {
+func (c *compiler) reaction(doc *document, written writtenReaction) *Reaction {
+	name, body := written.key.Value, written.body
 	out := &Reaction{
 		Name: name, Limiter: body.TriggerLimiter.limiter(), OnChange: body.Reaction.On.change, Targets: body.Reaction.Targets,
-		Pos: doc.pos(at), repo: c.repo,
+		Pos: doc.pos(written.key), repo: c.repo,
 	}
 	var err error
 	if out.events, err = parseEventGlob(name); err != nil {
-		c.fail(doc.errorAt(at, "%q %v", shortened(name), err))
+		c.fail(doc.errorAt(written.key, "%q %v", shortened(name), err))
 	}
+	start := fieldOf(written.value, "reaction")
 	if out.Targets != "" && out.Targets != targetsAll && out.Targets != targetsEvent {
 		if out.narrow, err = ParseTarget(out.Targets); err != nil {
-			e := doc.errorAt(doc.find("reactions", name, "reaction", "targets"), "targets: %v", err)
+			e := doc.errorAt(fieldOf(start, "targets"), "targets: %v", err)
 			e.Hint = "write all, event, or a target such as role=web"
 			c.fail(e)
 		}
@@ -123,7 +135,12 @@ func (c *compiler) reaction(doc *document, at *yaml.Node, name string, body reac
 		out.when = &when.Condition
 		c.errs = append(c.errs, out.when.ofFleet()...)
 	}
-	c.reactionParts(out, doc, body.Reaction.Jobs)
+	switch jobs := body.Reaction.Jobs; {
+	case jobs.node != nil:
+		c.reactionParts(out, doc, jobs)
+	case !written.bad: // reaction: with nothing behind it
+		c.fail(doc.errorAt(written.key, "reaction %q is empty: write reaction: {jobs: {'*': [{name: JOB}]}}", shortened(name)))
+	}
 	return out
 }
 
@@ -146,8 +163,8 @@ func (c *compiler) reactionParts(of *Reaction, doc *document, jobs reactionJobs)
 	for _, part := range of.parts {
 		entries += len(part.entries)
 	}
-	if entries == 0 && len(c.errs) == before && !isNull(jobs.node) || isNull(jobs.node) {
-		e := doc.errorAt(doc.find("reactions", of.Name, "reaction", "jobs"), "jobs: nothing starts: no job is named")
+	if entries == 0 && len(c.errs) == before && jobs.node.Kind != yaml.ScalarNode || isNull(jobs.node) {
+		e := doc.errorAt(jobs.node, "jobs: nothing starts: no job is named")
 		e.Hint = "name one: jobs: {'*': [{name: JOB}]}"
 		c.fail(e)
 	}

@@ -39,7 +39,37 @@ type reactionsFile struct {
 	Metadata *Metadata `yaml:"metadata"` // names the file; it changes nothing
 	// by the name of an event, or a glob over names: * matches within one word of a path, ** as the last word all that
 	// follows
-	Reactions map[string]reactionBody `yaml:"reactions,required"`
+	Reactions reactionTable `yaml:"reactions,required"`
+}
+
+// reactionTable are reactions by name, in the order of the file.
+type reactionTable []writtenReaction
+
+// writtenReaction is a reaction as it is written.
+type writtenReaction struct {
+	key, value *yaml.Node
+	body       reactionBody
+	bad        bool // it has mistakes
+}
+
+func (t *reactionTable) decode(d *decoder, n *yaml.Node) {
+	if n.Kind != yaml.MappingNode {
+		d.failf(n, "reactions: expected a map of reactions by the names of events, found %s", kindName(n))
+		return
+	}
+	for _, e := range entries(n) {
+		one, before := writtenReaction{key: e.key, value: e.value}, len(d.errs)
+		if isNull(e.value) {
+			d.failf(e.key, "reaction %q is empty: write reaction: {jobs: {'*': [{name: JOB}]}}", shortened(e.key.Value))
+		}
+		d.value(e.value, reflect.ValueOf(&one.body).Elem(), e.key.Value)
+		one.bad = len(d.errs) > before
+		*t = append(*t, one)
+	}
+}
+
+func (t *reactionTable) shape() *Shape {
+	return &Shape{Kind: Table, Elem: ShapeOf(reflect.TypeFor[reactionBody]())}
 }
 
 // reactionBody is what follows an event.
@@ -223,12 +253,14 @@ func (l *limiterBody) check(d *decoder) {
 	if w == nil {
 		return
 	}
-	at, max, window := fieldOf(l.node, "waitForMore"), w.longest(), l.limiter().Window
+	at, window := fieldOf(l.node, "waitForMore"), l.limiter().Window
 	switch {
 	case w.Timeout == 0:
 		d.failf(fieldOf(at, "timeout"), "waitForMore: timeout: expected more than 0s, such as 2m")
-	case hasKey(at, "max") && max < w.Timeout.Std():
-		d.failf(fieldOf(at, "max"), "waitForMore: max: %s is shorter than the timeout of %s", max, w.Timeout.Std())
+	case hasKey(at, "max") && w.Max < w.Timeout:
+		d.failf(
+			fieldOf(at, "max"), "waitForMore: max: %s is shorter than the timeout of %s", w.Max.Std(), w.Timeout.Std(),
+		)
 	case window < w.Timeout.Std():
 		d.failf(fieldOf(at, "timeout"), "waitForMore: timeout: in %s the events are forgotten that it waits with: "+
 			"window is %s; make it longer", w.Timeout.Std(), window)

@@ -273,6 +273,9 @@ func (s *scope) nearKey(at, missing string) string {
 			return ""
 		}
 		next, ok := m[p]
+		if !ok && parts[0] == "event" {
+			return DidYouMean(missing, keysOfEvent(m))
+		}
 		if !ok {
 			return DidYouMean(missing, slices.Collect(maps.Keys(m)))
 		}

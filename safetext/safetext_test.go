@@ -125,3 +125,15 @@ func TestSome(t *testing.T) {
 		}
 	}
 }
+
+func TestEventNames(t *testing.T) {
+	for name, want := range map[string]bool{
+		"a": true, "a/b": true, "pullet/step/failed": true, "A_1.b: c-d/_": true, "prometheus/alert/my-cool-alert": true, strings.Repeat("a", 200): true,
+		"": false, "/": false, "a/": false, "/a": false, "a//b": false, " a": false, "a ": false, "a/ b": false, "-a": false, "a.": false, "a*": false, "ä": false, "a\nb": false,
+		"a\x00": false, strings.Repeat("a", 201): false,
+	} {
+		if EventName(name) != want {
+			t.Errorf("%q: %v", name, !want)
+		}
+	}
+}

@@ -28,6 +28,8 @@ func (p *Page) check(Key) error {
 		c.times(e.Last)
 		c.count("count", e.Count, math.MaxInt32)
 		c.nodes(e.From)
+		c.unless(len(e.IDs) <= MaxIDs, "it has too many ids")
+		lines(e.IDs)
 	}
 	return c.err
 }

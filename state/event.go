@@ -45,8 +45,10 @@ const (
 // DedupeTime is how long an event keeps others with the same Dedupe from counting.
 const DedupeTime = 24 * time.Hour
 
-// eventName is a path of words: letters, digits, dots, dashes, underscores and spaces inside of a word.
-var eventName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.: -]*[A-Za-z0-9_])?(/[A-Za-z0-9_]([A-Za-z0-9_.: -]*[A-Za-z0-9_])?)*$`)
+// eventName is a path of words: letters, digits, and a few other characters inside of a word.
+var eventName = regexp.MustCompile(`^` + eventWord + `(/` + eventWord + `)*$`)
+
+const eventWord = `[A-Za-z0-9_]([A-Za-z0-9_.: -]*[A-Za-z0-9_])?`
 
 // CheckEventName says what is wrong with the name of an event; nil: nothing.
 func CheckEventName(name string) error {

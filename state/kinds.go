@@ -68,6 +68,7 @@ var kinds = []kind{
 	{"reactor/leader", nodes, examines[NodeName], "", ""},
 	{"reactor/cursor", nodes, examines[Cursor], "events are counted again", ""},
 	{"reactor/told", nodes, examines[Told], "events may be counted again", ""},
+	{"reactor/observed", nodes, examines[Observed], "the fleet is looked at anew", ""},
 	{"reactor/group/HASH", nodes, examines[Group], "its events are counted anew", ""},
 	{"happened/SEQ", nodes, examines[Page], "", ""},
 	{"sink/WORD", nodes, examines[Sink], "what happens from now on is sent", "no action needed"},

@@ -254,12 +254,21 @@ func (r ReactionStatus) Over() bool {
 	})
 }
 
+// Since are the runs that were given since a time, the oldest first: their ids begin with theirs.
+func (s *Reactions) Since(ctx context.Context, t time.Time) ([]ReactionStatus, error) {
+	from := s.givenKey(t.UTC().Format("20060102T150405Z"))
+	return s.list(ctx, clientv3.OpGet(from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(s.givenPrefix()))))
+}
+
 // List are the runs that were given lately, the oldest first; with an id that one alone.
 func (s *Reactions) List(ctx context.Context, id string) ([]ReactionStatus, error) {
-	given := clientv3.OpGet(s.givenPrefix(), clientv3.WithPrefix())
 	if id != "" {
-		given = clientv3.OpGet(s.givenKey(id))
+		return s.list(ctx, clientv3.OpGet(s.givenKey(id)))
 	}
+	return s.list(ctx, clientv3.OpGet(s.givenPrefix(), clientv3.WithPrefix()))
+}
+
+func (s *Reactions) list(ctx context.Context, given clientv3.Op) ([]ReactionStatus, error) {
 	got, err := s.store.Client.Txn(ctx).
 		Then(given, clientv3.OpGet(s.pendingPrefix(), clientv3.WithPrefix(), clientv3.WithKeysOnly())).Commit()
 	if err != nil {

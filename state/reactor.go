@@ -26,6 +26,7 @@ type Cursor struct {
 type Page struct {
 	At     time.Time  `json:"at"`
 	Events []Happened `json:"events"`
+	Number int        `json:"-"`
 }
 
 // Happened is an event as the log has it. Events that say the same and are read together are one.
@@ -34,6 +35,7 @@ type Happened struct {
 	Count int       `json:"count"`           // how many they are
 	Last  time.Time `json:"last"`            // when the last of them happened
 	From  []string  `json:"from,omitempty"`  // the hosts that told of them, as far as there is room
+	IDs   []string  `json:"ids,omitempty"`   // of the others, as far as there is room
 	Again bool      `json:"again,omitempty"` // it was told before, by its Dedupe, and counts for nothing
 }
 
@@ -159,6 +161,13 @@ type Entry struct {
 	Groups []Group // that changed; one without tallies is removed
 	Told   Told    // nil: it did not change
 	Runs   []ReactionRun
+	// Observed is what the reactor knows of the fleet now; nil: it is as it was.
+	Observed *Observed
+}
+
+// Empty reports a step that writes nothing.
+func (e Entry) Empty() bool {
+	return e.Read+len(e.Page)+len(e.Groups)+len(e.Runs) == 0 && e.Observed == nil
 }
 
 // MaxChanged is how many groups and runs the reactor writes in one step at most: etcd takes 128 operations.
@@ -203,6 +212,7 @@ func (s *Events) Enter(ctx context.Context, since int64, in *Inbox, e Entry) (bo
 	if len(e.Runs) > 0 {
 		ops = append(ops, s.store.Bells.wakeOp())
 	}
+	ops = append(ops, s.observedOps(e.Observed)...)
 	ops = append(ops, Put(s.cursorKey(), cursor))
 	done, err := s.store.Client.Txn(ctx).
 		If(s.leads(since), clientv3.Compare(clientv3.ModRevision(s.cursorKey()), "=", in.CursorRev)).

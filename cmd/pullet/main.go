@@ -141,6 +141,7 @@ func (a *app) root() *cobra.Command {
 		pullCommand(a), agentCommand(a), planCommand(a), forgetCommand(a), factsCommand(a), joinCommand(a), etcdCommand(a),
 		datastoreCommand(a),
 		statusCommand(a), nodesCommand(a), failuresCommand(a), locksCommand(a), servicesCommand(a), rolloutCommand(a),
+		eventsCommand(a), eventCommand(a), reactionsCommand(a),
 		runCommand(a), enableCommand(a), disableCommand(a), fleetCommand(a), extensionCommand(a),
 		verifyCommand(a), pendingCommand(a), waitCommand(a), setStatusCommand(a), decommissionCommand(a),
 		historyCommand(a), journalCommand(a), doctorCommand(a),

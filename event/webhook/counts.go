@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"maps"
 	"sync"
 	"time"
 )
@@ -37,17 +36,4 @@ func (c *counts) add(hook, result string, now time.Time) (n uint64, news bool) {
 		one.told = now
 	}
 	return one.n, news
-}
-
-func (c *counts) all() map[string]map[string]uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	out := map[string]map[string]uint64{}
-	for hook, results := range c.of {
-		out[hook] = map[string]uint64{}
-		for result := range maps.Keys(results) {
-			out[hook][result] = results[result].n
-		}
-	}
-	return out
 }

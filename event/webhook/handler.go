@@ -88,7 +88,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // tell counts an answer, and says in the log what was refused.
 func (h *Handler) tell(hook string, a *answer) {
 	n, news := h.counts.add(hook, a.result, h.now())
-	if !news || a.status < 300 {
+	if !news || a.status < 300 || a == unknown { // who looks for other things than hooks is no news
 		return
 	}
 	log := h.log.WithFields(logrus.Fields{"hook": hook, "result": a.result, "count": n})
@@ -97,9 +97,6 @@ func (h *Handler) tell(hook string, a *answer) {
 	}
 	log.Warn("a webhook was refused")
 }
-
-// Counts are how many requests each hook had, by what became of them. Requests for no hook have the name "".
-func (h *Handler) Counts() map[string]map[string]uint64 { return h.counts.all() }
 
 // answer is what becomes of a request.
 type answer struct {

@@ -178,6 +178,7 @@ func TestForges(t *testing.T) {
 		"forgejo":                  {"forgejo", giteaPush, []string{"X-Forgejo-Event: push", "X-Gitea-Event: push", "X-Forgejo-Delivery: 1", "X-Forgejo-Signature: " + signs(giteaPush), "X-Gitea-Signature: "}, 204, &main1},
 		"forgejo, an older server": {"forgejo", giteaPush, []string{"X-Gitea-Event: push", "X-Gitea-Signature: " + signs(giteaPush)}, 204, &main1},
 		"forgejo, its own counts":  {"forgejo", giteaPush, []string{"X-Forgejo-Event: push", "X-Forgejo-Signature: ", "X-Gitea-Signature: " + signs(giteaPush)}, 401, nil},
+		"a branch of it is gone":   {"git", `{"ref":"refs/heads/main","commit":"` + none + `"}`, []string{"X-Signature: " + signs(`{"ref":"refs/heads/main","commit":"`+none+`"}`)}, 202, nil},
 		"a server of one's own":    {"git", `{"ref":"refs/heads/main","commit":"` + after + `"}`, []string{"X-Signature: sha256=" + signs(`{"ref":"refs/heads/main","commit":"`+after+`"}`)}, 204, &main1},
 	} {
 		s := newSite(t)

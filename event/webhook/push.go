@@ -58,13 +58,13 @@ func readGitLab(e *endpoint, _ http.Header, body []byte) (*content, error) {
 	return e.push(body, func(p pushed) bool { return p.Kind == "push" || p.Kind == "tag_push" })
 }
 
-// push is what a forge says of a push. That a ref is gone, or is neither a branch nor a tag, is no news for hosts.
+// push is what a forge says of a push.
 func (e *endpoint) push(body []byte, is func(pushed) bool) (*content, error) {
 	var p pushed
 	if err := decode(body, maxDepth, &p); err != nil {
 		return nil, err
 	}
-	if !is(p) || strings.Trim(p.After, "0") == "" && p.After != "" {
+	if !is(p) {
 		return &content{}, nil
 	}
 	return e.pushOf(p.Ref, p.commit())
@@ -82,12 +82,14 @@ func readOwnPush(e *endpoint, body []byte) (*content, error) {
 	return e.pushOf(p.Ref, p.Commit)
 }
 
+// pushOf is a push to a branch or a tag. That one is gone, and what happens to other refs, is no news for hosts.
 func (e *endpoint) pushOf(ref, commit string) (*content, error) {
 	id, err := hex.DecodeString(commit)
 	if err != nil || len(id) != 20 && len(id) != 32 {
 		return nil, fmt.Errorf("%+q is no id of a commit", safetext.Cut(commit, 80))
 	}
-	if !strings.HasPrefix(ref, "refs/heads/") && !strings.HasPrefix(ref, "refs/tags/") {
+	gone := strings.Trim(commit, "0") == ""
+	if gone || !strings.HasPrefix(ref, "refs/heads/") && !strings.HasPrefix(ref, "refs/tags/") {
 		return &content{}, nil
 	}
 	if !safetext.Word(strings.ReplaceAll(ref, "/", "_")) {

@@ -64,7 +64,7 @@ func (p happenings) tell(ctx context.Context) {
 	}
 	left, err := p.agent.spool().Tell(ctx, p.store)
 	if err == nil && !p.loop && p.agent.answering.needsReactor(ctx) {
-		err = host{p.agent}.reactor(p.store).Once(ctx)
+		err = answerer{p.agent}.reactor(p.store).Once(ctx)
 	}
 	if err = p.store.Explain(err); err != nil {
 		p.log.WithError(err).Debug("events wait for a later pull")

@@ -233,12 +233,12 @@ func answerTo(in *render.Input, run *state.ReactionRun) {
 	if run == nil {
 		return
 	}
-	in.Event = eventOf(run.Event, run.ID)
+	in.Event = eventOf(run.Event)
 	in.Reaction = &render.Reacting{Reaction: run.Reaction, Hosts: run.Hosts}
 }
 
 // eventOf is an event as templates and expressions see it.
-func eventOf(e state.Reacted, cause string) map[string]any {
+func eventOf(e state.Reacted) map[string]any {
 	data := maps.Clone(e.Data)
 	if data == nil {
 		data = map[string]any{}
@@ -246,6 +246,10 @@ func eventOf(e state.Reacted, cause string) map[string]any {
 	hosts := make([]any, len(e.About))
 	for i, host := range slices.Sorted(slices.Values(e.About)) {
 		hosts[i] = host
+	}
+	cause := make([]any, len(e.Chain))
+	for i, c := range e.Chain {
+		cause[i] = map[string]any{"run": c.Run, "reaction": c.Reaction}
 	}
 	node := ""
 	if len(e.About) == 1 {

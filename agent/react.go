@@ -257,6 +257,6 @@ func eventOf(e state.Reacted) map[string]any {
 	}
 	return map[string]any{
 		"name": e.Name, "occurrences": e.Occurrences, "data": data, "node": node, "hosts": hosts, "id": e.ID,
-		"time": e.Time.UTC().Format(time.RFC3339), "by": e.By, "cause": cause,
+		"time": e.Time.UTC().Format(time.RFC3339), "cause": cause,
 	}
 }

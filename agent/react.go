@@ -23,6 +23,9 @@ func (p reactions) work(ctx context.Context, v *state.Version) (goesOn bool) {
 	if p.store == nil {
 		return p.local.Reacting != nil
 	}
+	if w := p.out.Wait; w != nil && w.Kind == state.WaitReaction { // said before the upgrade
+		p.out.awaits(nil)
+	}
 	asked := time.Now()
 	begun := p.local.Reacting
 	ids := p.orders.reactions

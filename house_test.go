@@ -32,13 +32,15 @@ var mayImport = map[string][]string{
 	"secrets":      {"render", "trust"},
 	"state":        {"durable", "safetext", "authority"},
 	"apply":        {"gitremote", "apply/hostfile", "journal", "render"},
-	"apply/action": {"apply", "apply/action/account", "apply/action/archive", "apply/action/basic", "apply/action/command", "apply/action/file",
+	"apply/action": {"apply", "apply/action/account", "apply/action/archive", "apply/action/basic", "apply/action/command", "apply/action/event",
+		"apply/action/file",
 		"apply/action/git", "apply/action/mount", "apply/action/offer", "apply/action/pkg", "apply/action/system", "apply/action/systemd"},
 	"apply/action/actiontest": {"apply", "apply/action", "journal", "render"},
 	"apply/action/account":    {"apply", "apply/action/passwd", "apply/action/place", "apply/hostfile", "render"},
 	"apply/action/archive":    {"apply", "apply/action/fetch", "apply/action/place", "apply/hostfile"},
 	"apply/action/basic":      {"apply", "render"},
 	"apply/action/command":    {"apply", "apply/action/place", "apply/hostfile", "safetext", "render"},
+	"apply/action/event":      {"apply", "safetext", "render"},
 	"apply/action/extension":  {"apply", "apply/action/place", "durable", "render", "trust"},
 	"apply/action/file":       {"apply", "apply/action/fetch", "apply/action/place", "apply/hostfile", "render"},
 	"apply/action/git":        {"apply", "apply/action/place", "apply/hostfile", "gitremote", "safetext", "render"},
@@ -51,6 +53,7 @@ var mayImport = map[string][]string{
 	"apply/action/fetch":      {"apply", "apply/hostfile"},
 	"apply/action/place":      {"apply", "apply/action/passwd", "apply/action/fetch", "apply/hostfile"},
 	"apply/hostfile":          {},
+	"event":                   {"durable", "safetext", "state"},
 	"lock":                    {"state"},
 	"lock/simulation":         {},
 	"ownfile":                 {},
@@ -63,7 +66,7 @@ var mayImport = map[string][]string{
 	"scripts/lab.d/web": {}, "scripts/lab.d/machine": {}, "scripts/overlay": {},
 	"scripts/mutation": {"scripts/overlay"},
 	"cmd/pullet": {"", "ownfile", "safetext", "journal", "agent", "reference", "gitremote", "trust", "secrets", "puller", "render", "render/facts", "render/lint",
-		"state", "apply", "apply/action", "apply/action/extension", "lock", "authority", "datastore"},
+		"state", "apply", "apply/action", "apply/action/extension", "event", "lock", "authority", "datastore"},
 }
 
 // onlyForTests are the packages that tests share. No row of the table may name one.

@@ -24,12 +24,13 @@ type knownVersion struct {
 	version   *state.Version
 	repo      *render.Repository
 	inventory render.Inventory
+	sinks     []render.Sink
 	nodes     int // that are registered
 }
 
 // knows notes the version that a pull works on.
 func (a *answering) knows(v *state.Version, c *compiled, nodes int) {
-	a.at.Store(&knownVersion{v, c.repo, c.catalog.Inventory, nodes})
+	a.at.Store(&knownVersion{v, c.repo, c.catalog.Inventory, c.catalog.Fleet.Sinks, nodes})
 	select {
 	case a.pulls <- struct{}{}:
 	default:
@@ -61,15 +62,23 @@ func (a *answering) reactions(ctx context.Context) (*knownVersion, []*render.Rea
 	return known, all
 }
 
-// hears reports that a reaction answers events of a name.
+// hears reports that a reaction answers events of a name, or a sink takes them.
 func (a *answering) hears(name string) bool {
+	known := a.at.Load()
+	if known == nil {
+		return false
+	}
 	_, all := a.reactions(context.Background())
-	return slices.ContainsFunc(all, func(r *render.Reaction) bool { return r.Matches(name) })
+	return slices.ContainsFunc(all, func(r *render.Reaction) bool { return r.Matches(name) }) ||
+		slices.ContainsFunc(known.sinks, func(s render.Sink) bool { return s.Takes(name) })
 }
 
+// host is an agent's part in the election of the reactor.
+type host struct{ *Agent }
+
 // answerEvents takes part in the election of the reactor until ctx ends, on whatever store is open. A fleet without
-// reactions has no reactor.
-func (a *Agent) answerEvents(ctx context.Context) {
+// reactions and sinks has no reactor.
+func (a host) answerEvents(ctx context.Context) {
 	var on *state.Store
 	end := func() {}
 	for {
@@ -80,7 +89,7 @@ func (a *Agent) answerEvents(ctx context.Context) {
 		case <-a.answering.pulls:
 		}
 		store := a.connection.store()
-		if _, reactions := a.answering.reactions(ctx); len(reactions) == 0 {
+		if !a.answering.needsReactor(ctx) {
 			store = nil
 		}
 		if store == on {
@@ -94,7 +103,7 @@ func (a *Agent) answerEvents(ctx context.Context) {
 }
 
 // reactWith takes part in the election on a store until end is called.
-func (a *Agent) reactWith(ctx context.Context, store *state.Store) (end func()) {
+func (a host) reactWith(ctx context.Context, store *state.Store) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var atWork sync.WaitGroup
 	atWork.Go(func() { a.reactor(store).Run(ctx) })
@@ -105,21 +114,22 @@ func (a *Agent) reactWith(ctx context.Context, store *state.Store) (end func()) 
 }
 
 // reactor is the host's part in the election of the reactor.
-func (a *Agent) reactor(store *state.Store) *event.Reactor {
+func (a host) reactor(store *state.Store) *event.Reactor {
 	nodes := 0
 	if known := a.answering.at.Load(); known != nil {
 		nodes = known.nodes
 	}
 	return &event.Reactor{
 		Store: store, Node: a.config.Node.Name, Log: a.logger.WithField("reactor", true), NewID: runID,
-		Observes: slices.ContainsFunc(event.FoundInRecord(), a.answering.hears),
+		Observes: func() bool { return slices.ContainsFunc(event.FoundInRecord(), a.answering.hears) },
 		Hesitate: a.outside.Chance(min(5*time.Second, spread(nodes))),
 		Rules:    func(ctx context.Context) (event.Rules, error) { return a.rules(ctx, store) },
+		Beside:   func(ctx context.Context, since int64, follow bool) { a.sendEvents(ctx, store, since, follow) },
 	}
 }
 
 // rules are the reactions of the fleet's version, if this host is at it.
-func (a *Agent) rules(ctx context.Context, store *state.Store) (event.Rules, error) {
+func (a host) rules(ctx context.Context, store *state.Store) (event.Rules, error) {
 	known, all := a.answering.reactions(ctx)
 	current, _, err := store.Versions.Current(ctx)
 	if err != nil {
@@ -137,7 +147,7 @@ func (a *Agent) rules(ctx context.Context, store *state.Store) (event.Rules, err
 }
 
 // reactionOf is a reaction of the repository as the reactor takes it.
-func (a *Agent) reactionOf(r *render.Reaction, known *knownVersion, fleet *fleetSeen) *event.Reaction {
+func (a host) reactionOf(r *render.Reaction, known *knownVersion, fleet *fleetSeen) *event.Reaction {
 	l := r.Limiter
 	return &event.Reaction{
 		Name: r.Name, OnChange: r.OnChange, PerHost: r.PerHost(), Matches: r.Matches,

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/pullet/pullet/apply"
@@ -45,9 +46,12 @@ func (a *Agent) spool() event.Spool {
 	return event.Spool{Dir: a.config.Paths.State, By: a.config.Node.Name}
 }
 
-// tellEvents raises what this pull has to tell, and has the reactor's work done where no agent does it.
-func (p *pull) tellEvents(ctx context.Context) {
-	events := append(p.happened(), p.judgeTriggers(ctx)...)
+// happenings are the events of one pull.
+type happenings struct{ *pull }
+
+// tell raises what the pull has to tell, and has the reactor's work done where no agent does it.
+func (p happenings) tell(ctx context.Context) {
+	events := slices.Concat(p.ofRuns(), p.judgeTriggers(ctx), p.nearEnds(time.Now().UTC()))
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	if len(events) > 0 {
@@ -59,10 +63,8 @@ func (p *pull) tellEvents(ctx context.Context) {
 		return
 	}
 	left, err := p.agent.spool().Tell(ctx, p.store)
-	if err == nil && !p.loop {
-		if _, reactions := p.agent.answering.reactions(ctx); len(reactions) > 0 {
-			err = p.agent.reactor(p.store).Once(ctx)
-		}
+	if err == nil && !p.loop && p.agent.answering.needsReactor(ctx) {
+		err = host{p.agent}.reactor(p.store).Once(ctx)
 	}
 	if err = p.store.Explain(err); err != nil {
 		p.log.WithError(err).Debug("events wait for a later pull")
@@ -71,8 +73,8 @@ func (p *pull) tellEvents(ctx context.Context) {
 	}
 }
 
-// happened are the events of this pull: what its runs did, and that they failed.
-func (p *pull) happened() (out []state.Event) {
+// ofRuns are the events of this pull: what its runs did, and that they failed.
+func (p happenings) ofRuns() (out []state.Event) {
 	if r := p.out.Report; r != nil {
 		out = append(out, p.runEvents(r, nil)...)
 	}
@@ -95,7 +97,7 @@ const (
 const maxFailures = 20
 
 // runEvents are the events of a run, caused by a chain of reactions.
-func (p *pull) runEvents(r *apply.Report, chain []state.Cause) (out []state.Event) {
+func (p happenings) runEvents(r *apply.Report, chain []state.Cause) (out []state.Event) {
 	add := func(name string, data map[string]any) {
 		data["run"], data["version"] = r.Run, r.Version
 		if r.Reaction != "" {

@@ -74,8 +74,8 @@ const madeUpMark = "<event.data."
 // noSuchField is a key that no event has: the data has all that is asked for.
 var noSuchField = regexp.MustCompile(`^event\.[\w.]+: there is no "`)
 
-// OfMadeUp reports a mistake that says nothing of the repository: it is about a value of the event that was made up, and
-// not about a key that no event has.
+// OfMadeUp reports a mistake that says nothing of the repository: it is about a value of the event that was made up,
+// and not about a key that no event has.
 func OfMadeUp(e *Error) bool {
 	return strings.Contains(e.Message, madeUpMark) || e.event && !noSuchField.MatchString(e.Message)
 }
@@ -87,8 +87,8 @@ type Emit struct {
 	Pos   Position
 }
 
-// Emits are the events that the catalog's steps raise, as far as their names are known.
-func (c *Catalog) Emits() []Emit {
+// Emits are the events that the steps of a catalog raise, as far as their names are known.
+func Emits(c *Catalog) []Emit {
 	var out []Emit
 	for _, j := range c.Jobs {
 		for _, s := range j.Steps {

@@ -86,7 +86,7 @@ func TestTriggerMistakes(t *testing.T) {
 
 // TestStopwatch: it ends after the time that it ran, not after that which passed.
 func TestStopwatch(t *testing.T) {
-	ctx, watch, cancel := timed(nil, 50*time.Millisecond)
+	ctx, watch, cancel := timed(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	watch.stop()
 	time.Sleep(200 * time.Millisecond)

@@ -71,6 +71,7 @@ var kinds = []kind{
 	{"reactor/observed", nodes, examines[Observed], "the fleet is looked at anew", ""},
 	{"reactor/group/HASH", nodes, examines[Group], "its events are counted anew", ""},
 	{"happened/SEQ", nodes, examines[Page], "", ""},
+	{"sink/WORD", nodes, examines[Sink], "what happens from now on is sent", "no action needed"},
 	{"reaction_given/WORD", nodes, examines[ReactionRun], "no host runs it", ""},
 	{"reaction_pending/WORD", nodes, nil, "", ""},
 	{"reaction_result/WORD/NODE", nodes, examines[ReactionResult], "its result is unknown", ""},

@@ -215,8 +215,7 @@ func (s *Events) Enter(ctx context.Context, since int64, in *Inbox, e Entry) (bo
 	ops = append(ops, s.observedOps(e.Observed)...)
 	ops = append(ops, Put(s.cursorKey(), cursor))
 	done, err := s.store.Client.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(s.leaderKey()), "=", since),
-			clientv3.Compare(clientv3.ModRevision(s.cursorKey()), "=", in.CursorRev)).
+		If(s.leads(since), clientv3.Compare(clientv3.ModRevision(s.cursorKey()), "=", in.CursorRev)).
 		Then(ops...).Commit()
 	return err == nil && done.Succeeded, err
 }

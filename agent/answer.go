@@ -168,7 +168,7 @@ func (a host) reactionOf(r *render.Reaction, known *knownVersion, fleet *fleetSe
 				return false, err
 			}
 			return r.Holds(render.Input{
-				Context: ctx, View: view, Event: eventOf(e, ""), Version: known.version.ID, Release: known.version.Release, Agent: a.build,
+				Context: ctx, View: view, Event: eventOf(e), Version: known.version.ID, Release: known.version.Release, Agent: a.build,
 			})
 		},
 	}

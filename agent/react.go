@@ -233,12 +233,12 @@ func answerTo(in *render.Input, run *state.ReactionRun) {
 	if run == nil {
 		return
 	}
-	in.Event = eventOf(run.Event, run.ID)
+	in.Event = eventOf(run.Event)
 	in.Reaction = &render.Reacting{Reaction: run.Reaction, Hosts: run.Hosts}
 }
 
 // eventOf is an event as templates and expressions see it.
-func eventOf(e state.Reacted, cause string) map[string]any {
+func eventOf(e state.Reacted) map[string]any {
 	data := maps.Clone(e.Data)
 	if data == nil {
 		data = map[string]any{}
@@ -251,8 +251,12 @@ func eventOf(e state.Reacted, cause string) map[string]any {
 	if len(e.About) == 1 {
 		node = e.About[0]
 	}
+	causes := make([]any, len(e.Chain))
+	for i, c := range e.Chain {
+		causes[i] = map[string]any{"run": c.Run, "reaction": c.Reaction}
+	}
 	return map[string]any{
 		"name": e.Name, "occurrences": e.Occurrences, "data": data, "node": node, "hosts": hosts, "id": e.ID,
-		"time": e.Time.UTC().Format(time.RFC3339), "by": e.By, "cause": cause,
+		"time": e.Time.UTC().Format(time.RFC3339), "cause": causes,
 	}
 }

@@ -24,13 +24,13 @@ type knownVersion struct {
 	version   *state.Version
 	repo      *render.Repository
 	inventory render.Inventory
-	sinks     []render.Sink
 	nodes     int // that are registered
+	sinks     []render.Sink
 }
 
 // knows notes the version that a pull works on.
 func (a *answering) knows(v *state.Version, c *compiled, nodes int) {
-	a.at.Store(&knownVersion{v, c.repo, c.catalog.Inventory, c.catalog.Fleet.Sinks, nodes})
+	a.at.Store(&knownVersion{v, c.repo, c.catalog.Inventory, nodes, c.catalog.Fleet.Sinks})
 	select {
 	case a.pulls <- struct{}{}:
 	default:
@@ -73,12 +73,12 @@ func (a *answering) hears(name string) bool {
 		slices.ContainsFunc(known.sinks, func(s render.Sink) bool { return s.Takes(name) })
 }
 
-// host is an agent's part in the election of the reactor.
-type host struct{ *Agent }
+// answerer is an agent's part in the election of the reactor.
+type answerer struct{ *Agent }
 
 // answerEvents takes part in the election of the reactor until ctx ends, on whatever store is open. A fleet without
 // reactions and sinks has no reactor.
-func (a host) answerEvents(ctx context.Context) {
+func (a answerer) answerEvents(ctx context.Context) {
 	var on *state.Store
 	end := func() {}
 	for {
@@ -103,7 +103,7 @@ func (a host) answerEvents(ctx context.Context) {
 }
 
 // reactWith takes part in the election on a store until end is called.
-func (a host) reactWith(ctx context.Context, store *state.Store) (end func()) {
+func (a answerer) reactWith(ctx context.Context, store *state.Store) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var atWork sync.WaitGroup
 	atWork.Go(func() { a.reactor(store).Run(ctx) })
@@ -114,7 +114,7 @@ func (a host) reactWith(ctx context.Context, store *state.Store) (end func()) {
 }
 
 // reactor is the host's part in the election of the reactor.
-func (a host) reactor(store *state.Store) *event.Reactor {
+func (a answerer) reactor(store *state.Store) *event.Reactor {
 	nodes := 0
 	if known := a.answering.at.Load(); known != nil {
 		nodes = known.nodes
@@ -129,7 +129,7 @@ func (a host) reactor(store *state.Store) *event.Reactor {
 }
 
 // rules are the reactions of the fleet's version, if this host is at it.
-func (a host) rules(ctx context.Context, store *state.Store) (event.Rules, error) {
+func (a answerer) rules(ctx context.Context, store *state.Store) (event.Rules, error) {
 	known, all := a.answering.reactions(ctx)
 	current, _, err := store.Versions.Current(ctx)
 	if err != nil {
@@ -147,7 +147,7 @@ func (a host) rules(ctx context.Context, store *state.Store) (event.Rules, error
 }
 
 // reactionOf is a reaction of the repository as the reactor takes it.
-func (a host) reactionOf(r *render.Reaction, known *knownVersion, fleet *fleetSeen) *event.Reaction {
+func (a answerer) reactionOf(r *render.Reaction, known *knownVersion, fleet *fleetSeen) *event.Reaction {
 	l := r.Limiter
 	return &event.Reaction{
 		Name: r.Name, OnChange: r.OnChange, PerHost: r.PerHost(), Matches: r.Matches,

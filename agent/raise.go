@@ -42,6 +42,17 @@ func (a *Agent) keep(ctx context.Context, events ...state.Event) error {
 	return a.spool().Add(ctx, events...)
 }
 
+// emits keeps the events of steps, caused by a chain of runs of reactions. The fleet is told of them at once.
+func (a *Agent) emits(chain []state.Cause) func(context.Context, apply.EmittedEvent) error {
+	return func(ctx context.Context, e apply.EmittedEvent) error {
+		hosts := e.Hosts
+		if hosts == nil {
+			hosts = []string{a.config.Node.Name}
+		}
+		return a.raise(ctx, state.Event{Name: e.Name, Hosts: hosts, Data: e.Data, Dedupe: e.Dedupe, Chain: chain})
+	}
+}
+
 func (a *Agent) spool() event.Spool {
 	return event.Spool{Dir: a.config.Paths.State, By: a.config.Node.Name}
 }
@@ -64,7 +75,7 @@ func (p happenings) tell(ctx context.Context) {
 	}
 	left, err := p.agent.spool().Tell(ctx, p.store)
 	if err == nil && !p.loop && p.agent.answering.needsReactor(ctx) {
-		err = host{p.agent}.reactor(p.store).Once(ctx)
+		err = answerer{p.agent}.reactor(p.store).Once(ctx)
 	}
 	if err = p.store.Explain(err); err != nil {
 		p.log.WithError(err).Debug("events wait for a later pull")

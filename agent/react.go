@@ -247,6 +247,10 @@ func eventOf(e state.Reacted) map[string]any {
 	for i, host := range slices.Sorted(slices.Values(e.About)) {
 		hosts[i] = host
 	}
+	cause := make([]any, len(e.Chain))
+	for i, c := range e.Chain {
+		cause[i] = map[string]any{"run": c.Run, "reaction": c.Reaction}
+	}
 	node := ""
 	if len(e.About) == 1 {
 		node = e.About[0]

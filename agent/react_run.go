@@ -60,7 +60,7 @@ func (r *reaction) options(program *compiled, gates *gates, says *stepSays, own 
 		Keep: filepath.Join(r.ownDir(), "lastgood"), Turn: true, Upgrade: true, Rest: r.waits.rest,
 		FleetReader: r.fleetReaders(gates), Vault: r.compiler.keys.vault(), Gates: gates,
 	}
-	o.Host.Fence, o.Host.Fleet = gates.Fence, r.compiler.fleet()
+	o.Host.Fence, o.Host.Fleet, o.Host.Emit = gates.Fence, r.compiler.fleet(), r.agent.emits(r.of.Chain)
 	o.Await = func(a apply.Awaited) func(bool) {
 		return r.awaitsCondition(context.Background(), r.version, gates, says, a)
 	}

@@ -21,8 +21,8 @@ type Reactor struct {
 	NewID func() string
 	// Hesitate is how long it waits before it takes over from a reactor that is gone: of many hosts each another time.
 	Hesitate time.Duration
-	// Observes says that somebody wants to hear what happens to hosts, rollouts and services: the reactor finds it in the
-	// fleet's record.
+	// Observes says whether somebody wants to hear what happens to hosts, rollouts and services: the reactor finds it in
+	// the fleet's record. It is asked at each step: a version may bring a reaction or a sink for it. nil: nobody does.
 	Observes func() bool
 	// Rules are what the repository says at the version that the fleet is at, by what this host has. The error is
 	// ErrBehind where it has another version.
@@ -50,10 +50,10 @@ const (
 	askAgain  = 30 * time.Second // a watch is never trusted alone
 	patience  = time.Minute      // a reactor that cannot work for so long lets another one
 	tidyEvery = time.Hour
-	// observeEvery is how often the reactor looks at the fleet. It reads all of its record.
-	observeEvery = 15 * time.Second
 	// besideTime is how long a pull of a host without an agent may take for what is to be done beside.
 	besideTime = 10 * time.Second
+	// observeEvery is how often the reactor looks at the fleet. It reads all of its record.
+	observeEvery = 15 * time.Second
 )
 
 // Run is the reactor whenever it is elected, until ctx ends. What goes wrong is logged, and it tries again.

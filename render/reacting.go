@@ -19,10 +19,14 @@ type Reacting struct {
 // compileReactions reads the reactions, so that their mistakes are those of the version.
 func (c *compiler) compileReactions() {
 	set, err := c.repo.reacts.read(c.scope.in.Context, c.scope.x)
-	if err != nil { // the time is over: told at the end
+	if err != nil { // the time is over
+		c.fail(&Error{Pos: Position{File: "reactions"}, Message: err.Error(), cause: err})
 		return
 	}
-	c.errs = append(c.errs, set.errs...)
+	for _, e := range set.errs {
+		own := *e // secrets are taken out of mistakes, host by host
+		c.fail(&own)
+	}
 	for _, r := range set.list {
 		for _, part := range r.parts {
 			if part.key != nil {
@@ -35,7 +39,7 @@ func (c *compiler) compileReactions() {
 // react collects the jobs of a reaction in the place of those of the base files.
 func (j *jobsCompiler) react(run *Reacting) {
 	set, err := j.c.repo.reacts.read(j.c.scope.in.Context, j.c.scope.x)
-	if err != nil {
+	if err != nil { // compileReactions told it
 		return
 	}
 	at := slices.IndexFunc(set.list, func(r *Reaction) bool { return r.Name == run.Reaction })

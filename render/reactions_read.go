@@ -10,8 +10,9 @@ import (
 
 // reactionFiles are the files below reactions/ of a repository.
 type reactionFiles struct {
-	r    *Repository
-	kept *reactionSet // nil: not read yet
+	r     *Repository
+	kept  *reactionSet          // nil: not read yet
+	asked func() map[string]any // what the repository asks of the data of an event; nobody changes it
 }
 
 // read reads the reactions once, for whoever has an execution.

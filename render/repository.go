@@ -63,7 +63,7 @@ func Open(layers ...Layer) *Repository {
 		byPath: map[string]*source{},
 		broken: map[string]*Error{},
 	}
-	r.reacts.r = r
+	r.reacts = reactionFiles{r: r, asked: sync.OnceValue(func() map[string]any { return dataAskedFor(r.Texts()) })}
 	r.sealed = sealedFiles{r: r, texts: map[string]string{}, sops: map[string]bool{}, rules: map[string]layerRules{}}
 	return r
 }

@@ -84,17 +84,11 @@ func (s *Events) ForgetSink(ctx context.Context, since int64, name string) (bool
 
 // Stretch is a part of the log.
 type Stretch struct {
-	Pages    []NumberedPage // the oldest first
-	First    int            // the first page that the log keeps
+	Pages    []Page // the oldest first
+	First    int    // the first page that the log keeps
 	Last     int            // its last page
 	Upto     int            // the pages up to this one were read, as far as they are there and can be read
 	Revision int64
-}
-
-// NumberedPage is a page and its number.
-type NumberedPage struct {
-	Page
-	Number int
 }
 
 // Stretch reads so many pages of the log at most, from a number on.
@@ -114,7 +108,8 @@ func (s *Events) Stretch(ctx context.Context, from, most int) (*Stretch, error) 
 	for n, answer := range got.Responses[1:] {
 		for _, kv := range answer.GetResponseRange().Kvs {
 			if page, err := Read[Page](s.store, kv); err == nil && from+n <= cursor.Page {
-				out.Pages = append(out.Pages, NumberedPage{page, from + n})
+				page.Number = from + n
+				out.Pages = append(out.Pages, page)
 			}
 		}
 	}

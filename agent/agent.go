@@ -31,8 +31,11 @@ type Agent struct {
 	pulse      *pulse
 	size       *fleetSize
 	away       *outage         // of the fleet's record, as the loop says it
+	answering  *answering      // of events
 	abandoned  apply.Abandoned // what hangs since an earlier pull
 	checks     []recheck       // of services, between two pulls
+	triggers   *triggers       // the same; nil: there are none
+	searches   *searches       // for commits that were announced
 }
 
 // self is what an agent knows of itself before it pulls. It does not change.
@@ -65,9 +68,11 @@ func NewIn(o Outside, c Config, build string, log *logrus.Entry) (*Agent, error)
 		return nil, err
 	}
 	me := &self{config: c, outside: o, dir: dir, build: build, instance: randomID(), logger: log}
+	record := &connection{self: me}
 	return &Agent{
-		self: me, connection: &connection{self: me}, versions: &versions{self: me},
+		self: me, connection: record, versions: &versions{self: me},
 		pulse: &pulse{began: time.Now()}, size: &fleetSize{}, away: &outage{log: log},
+		answering: &answering{pulls: make(chan struct{}, 1)}, searches: &searches{self: me, connection: record, of: map[string]*search{}},
 	}, nil
 }
 
@@ -110,6 +115,7 @@ func (a *Agent) host(version string) *apply.Host {
 		Leaving:   apply.Leaving,
 		Abandoned: &a.abandoned,
 		Live:      a.Live,
+		Emit:      a.emits(nil),
 	}
 }
 

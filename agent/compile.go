@@ -74,7 +74,7 @@ func (c *compiler) compile(ctx context.Context, v *state.Version) (*compiled, er
 		return program, nil
 	}
 	if !repo.AsksForFleet() { // most do not: then nobody else's facts are read
-		program, err := c.bind(ctx, repo, v, render.View{})
+		program, err := c.bind(ctx, repo, v, render.View{}, nil)
 		if !repo.AsksForFleet() {
 			return program, err
 		}
@@ -83,7 +83,7 @@ func (c *compiler) compile(ctx context.Context, v *state.Version) (*compiled, er
 	if err != nil {
 		return nil, err
 	}
-	program, err := c.bind(ctx, repo, v, view)
+	program, err := c.bind(ctx, repo, v, view, nil)
 	if err == nil {
 		c.offers[v.ID] = offered{program.catalog.Offers(), program.catalog.Fleet.Services.Zone()}
 	}
@@ -107,6 +107,7 @@ func (c *compiler) bind(
 	repo *render.Repository,
 	v *state.Version,
 	view render.View,
+	answers *state.ReactionRun, // nil: what the host is to be
 ) (*compiled, error) {
 	own, err := c.ownVars()
 	if err != nil {
@@ -118,12 +119,16 @@ func (c *compiler) bind(
 	}
 	in := c.input(ctx, v)
 	in.View, in.HostVars, in.Secrets, in.Unseal = view, own.vars, own.secrets, c.keys.unseal
+	answerTo(&in, answers)
 	program, cat, err := apply.Compile(repo, in, slices.Concat(c.outside.Actions, extensions.Specs()))
 	if c.keys.failed != nil {
 		return nil, &ownVarsError{c.keys.failed}
 	}
 	if err != nil {
 		return nil, err
+	}
+	if answers != nil { // the run goes on with this event and this version, whatever the fleet looks like meanwhile
+		cat.Digest = "reaction " + answers.ID
 	}
 	if _, listed := cat.Inventory[cat.Node.Name]; !listed && cat.Untargeted() {
 		return nil, &untargetedError{cat.Node}

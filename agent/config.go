@@ -16,6 +16,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/datastore"
+	"github.com/pullet/pullet/event/webhook"
 	"github.com/pullet/pullet/gitremote"
 	"github.com/pullet/pullet/ownfile"
 	"github.com/pullet/pullet/puller"
@@ -81,6 +82,12 @@ type Loop struct {
 	Reports    Reports `yaml:"reports"` // of runs, with all that steps printed: they are in the state directory
 	Logs       Logs    `yaml:"logs"`    // of failed runs: where they are sent
 	Git        Git     `yaml:"git"`     // what one fetch from a git server may take
+
+	// Listen is the address and the port where webhooks come to, such as 127.0.0.1:8642. Without tls it is a loopback
+	// address. Nothing: the agent does not listen.
+	Listen   string         `yaml:"listen"`
+	TLS      Served         `yaml:"tls"`      // with which it listens
+	Webhooks []webhook.Hook `yaml:"webhooks"` // who sends what
 }
 
 // Git bounds what one fetch may take, of a state repository or of git.checkout. Nothing is the default, enough for a
@@ -259,7 +266,11 @@ func (c *Config) complete() error {
 	if c.Datastore.Dir == "" {
 		c.Datastore.Dir = datastore.DefaultDir
 	}
-	parts := []error{c.Datastore.Check(), c.Agent.checkAllowRun(c.Node.Name, c.Etcd.TLS.CA)}
+	parts := []error{
+		c.Datastore.Check(),
+		c.Agent.checkAllowRun(c.Node.Name, c.Etcd.TLS.CA),
+		c.Agent.checkListen(c.Repositories),
+	}
 	for _, err := range slices.Concat(c.checkEndpoints(), c.checkCleartext(), parts) {
 		if err == nil {
 			continue

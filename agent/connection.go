@@ -84,6 +84,17 @@ func (c *connection) store() *state.Store {
 	return c.opened
 }
 
+// isOpen is store for who can go on only where one is open.
+func (c *connection) isOpen() (*state.Store, error) {
+	store := c.store()
+	if store == nil {
+		return nil, errNotOpen
+	}
+	return store, nil
+}
+
+var errNotOpen = errors.New("the fleet's record is not reached now")
+
 // drop closes the record: the next pull opens it anew.
 func (c *connection) drop() error {
 	c.mu.Lock()

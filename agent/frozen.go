@@ -25,6 +25,7 @@ type orders struct {
 	log          *logrus.Entry
 	loop         bool     // see Options
 	ordered      []string // commands, when the record was asked last
+	reactions    []string // runs of reactions, the same
 }
 
 // frozen reports that an operator stopped all changes of this node, and leaves it in the outcome. While the fleet's
@@ -72,7 +73,7 @@ func (o *orders) learnFreeze(ctx context.Context, begins *state.Version) error {
 	if err != nil {
 		return err
 	}
-	o.ordered, o.reporter.begun = word.Commands, word.Begun
+	o.ordered, o.reactions, o.reporter.begun = word.Commands, word.Reactions, word.Begun
 	was := o.local.Frozen
 	var now *state.Freeze
 	if word.Freeze != nil {

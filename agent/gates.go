@@ -12,6 +12,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/datastore"
+	"github.com/pullet/pullet/journal"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -21,6 +22,7 @@ import (
 type gates struct {
 	*joined
 	local    *local
+	journal  *journal.Journal // of the run
 	reporter *reporter
 	says     *stepSays
 	turns    *turns
@@ -86,12 +88,26 @@ func (p *pull) gatesFor(
 	if err != nil {
 		return nil, err
 	}
+	return newGates(ctx, p, req, rollout, program, turn, says, p.local.journal)
+}
+
+// newGates are the gates of a run under the rules of a request, with its journal.
+func newGates(
+	ctx context.Context,
+	p *pull,
+	req lock.Request,
+	rollout render.Rollout,
+	program *compiled,
+	turn *lock.Turn,
+	says *stepSays,
+	of *journal.Journal,
+) (*gates, error) {
 	g := &gates{
-		joined: p.joined, local: p.local, reporter: p.reporter, says: says, turns: p.turns, waits: &p.waits,
+		joined: p.joined, local: p.local, journal: of, reporter: p.reporter, says: says, turns: p.turns, waits: &p.waits,
 		places: &p.places, node: p.config.Node.Name, log: p.log, req: req, rollout: rollout, catalog: program.catalog,
 		steps: lock.NewSteps(p.store, req), turn: turn,
 		passed: turn == nil &&
-			(req.Stale || p.local.Through == v.Rollout()), candidates: map[string]*lock.Candidate{},
+			(req.Stale || p.local.Through == req.Version.Rollout()), candidates: map[string]*lock.Candidate{},
 		records: map[string]lock.Record{},
 		member:  p.config.Datastore,
 		vouches: newVouches(&p.config, p.compiler.keys, program),

@@ -107,7 +107,11 @@ func unanswered(s *state.Store, err error) bool {
 func (g *gates) remembers(place *state.HeldPlace) error {
 	g.remembering.Lock()
 	defer g.remembering.Unlock()
-	if place.Step == "" {
+	switch {
+	case place.Step != "":
+	case g.req.Apart:
+		g.local.Reacting.Held = place
+	default:
 		g.local.Held = place
 	}
 	return g.local.save()

@@ -87,6 +87,12 @@ func (l *local) upToDate(v *state.Version) bool {
 	return v.Same(l.Running) && l.Validated && !l.halfway()
 }
 
+// changes reports that the node is about to change to a version, or in the midst of that. One whose upgrade failed is
+// not: what is to mend it may run.
+func (l *local) changes(v *state.Version) bool {
+	return !v.Same(l.Running) && l.Failed != v.ID
+}
+
 // halfway reports that half of another version than the one that runs here may be on the host.
 func (l *local) halfway() bool {
 	_, cutOff := l.journal.Unfinished()

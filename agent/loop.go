@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/pullet/pullet/apply"
@@ -29,15 +30,23 @@ type Observer struct {
 // to be read again, and an error when only another process can go on.
 func (a *Agent) Loop(ctx context.Context, o Observer) error {
 	ctx, cancel := context.WithCancel(ctx) // ends what the loop started, also when it returns to be started anew
+	var beside sync.WaitGroup
+	defer beside.Wait()
 	defer cancel()
+	beside.Go(func() { answerer{a}.answerEvents(ctx) })
 	files, err := a.watchFiles(ctx)
 	if err != nil {
 		return err
 	}
+	deaf, err := a.listen()
+	if err != nil {
+		return err
+	}
+	defer deaf()
 	fleet := &fleetWatch{agent: a, woken: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
 	defer fleet.rest()
 	wait := min(a.config.Agent.Wait.Std(), max(a.config.Agent.Interval.Std(), time.Minute))
-	for {
+	for woken := false; ; {
 		began := time.Now()
 		fleet.rest()
 		out, err := a.Pull(ctx, Options{Wait: wait, Waiting: o.Waiting, Begins: o.Begin, Watch: o.Step, loop: true})
@@ -55,6 +64,10 @@ func (a *Agent) Loop(ctx context.Context, o Observer) error {
 		}
 		fleet.follow(ctx, out)
 		pause := a.pause(out) - time.Since(began)
+		if search := a.searches.after(ctx, out, woken); search > 0 {
+			pause = min(pause, search)
+		}
+		woken = false
 		a.pulse.work(max(0, pause))
 		timer := time.NewTimer(pause)
 		select {
@@ -62,6 +75,7 @@ func (a *Agent) Loop(ctx context.Context, o Observer) error {
 		case <-timer.C:
 			fleet.eager = 0
 		case <-fleet.woken:
+			woken = true
 		case <-fleet.changed:
 			fleet.eager++
 		case changed := <-files:
@@ -92,7 +106,7 @@ func (a *Agent) reloads() bool {
 		next, err = New(c, a.build, a.logger)
 	}
 	if err == nil {
-		err = next.Close()
+		err = errors.Join(next.canListen(a.config.Agent.Listen), next.Close())
 	}
 	if err != nil {
 		a.logger.WithError(err).Error("the configuration cannot be used: the agent keeps the one it has")

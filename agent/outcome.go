@@ -13,14 +13,15 @@ import (
 
 // Outcome is what came of one pull.
 type Outcome struct {
-	Run      string
-	Version  *state.Version // that the node was brought to, or is to be
-	Upgrade  bool           // the version was new here
-	Report   *apply.Report  // of the last run; nil when nothing was applied
-	Wait     *lock.Wait     // the gate that the node still waits at
-	Refused  []error        // what verification refused: rewritten history, moved tags, commits that cannot be used
-	Failures []error        // what is wrong beside the report, such as a newer commit that does not compile
-	Warnings []error        // what was got around: an unreachable remote or store
+	Run       string
+	Version   *state.Version // that the node was brought to, or is to be
+	Upgrade   bool           // the version was new here
+	Report    *apply.Report  // of the last run; nil when nothing was applied
+	Reactions []Reacted      // to events, by runs of reactions
+	Wait      *lock.Wait     // the gate that the node still waits at
+	Refused   []error        // what verification refused: rewritten history, moved tags, commits that cannot be used
+	Failures  []error        // what is wrong beside the report, such as a newer commit that does not compile
+	Warnings  []error        // what was got around: an unreachable remote or store
 
 	lacking *state.Version // that this node would propose, and that lacks a service
 	doubted string         // the fleet's version that the host does not take: it is not news
@@ -28,10 +29,26 @@ type Outcome struct {
 	seen   int64    // the revision of the fleet's record up to which the pull looked
 	viewed int64    // the revision at which it read the services first
 	asked  []string // the services that it read
+
+	own []puller.Head // what its repositories had
+}
+
+// Reacted is a run of a reaction.
+type Reacted struct {
+	*apply.Report
+	Chain []state.Cause `json:"chain"` // the runs of reactions that caused it, itself the last one
 }
 
 // Rebooting reports that the host is about to boot, whoever asked for it: the run goes on after it.
-func (o *Outcome) Rebooting() bool { return o.Report != nil && (o.Report.Reboot || o.Report.Leaving) }
+func (o *Outcome) Rebooting() bool {
+	return o.asksForBoot(func(r *apply.Report) bool { return r.Reboot || r.Leaving })
+}
+
+// asksForBoot reports a run of which this holds.
+func (o *Outcome) asksForBoot(does func(*apply.Report) bool) bool {
+	return o.Report != nil && does(o.Report) ||
+		slices.ContainsFunc(o.Reactions, func(r Reacted) bool { return does(r.Report) })
+}
 
 // upgradeFailed reports that the host is not at the version for a failure of the upgrade, in this pull or in an earlier
 // one that put its files back.
@@ -111,6 +128,11 @@ func (o *Outcome) upgrades(v *state.Version) { o.Version, o.Upgrade = v, true }
 // ran is the report of the last run.
 func (o *Outcome) ran(report *apply.Report) { o.Report = report }
 
+// reacted is the report of a run of a reaction.
+func (o *Outcome) reacted(report *apply.Report, run state.ReactionRun) {
+	o.Reactions = append(o.Reactions, Reacted{report, run.Chain})
+}
+
 // awaits is the gate that the node waits at; nil: it waits no more.
 func (o *Outcome) awaits(w *lock.Wait) { o.Wait = w }
 
@@ -122,6 +144,19 @@ func (o *Outcome) looked(rev int64) { o.seen = max(o.seen, rev) }
 
 // views is a revision at which the pull reads the services: the first one counts.
 func (o *Outcome) views(rev int64) { o.viewed = cmp.Or(o.viewed, rev) }
+
+// fetched are the commits that the pull's own repositories had.
+func (o *Outcome) fetched(own []puller.Head) { o.own = own }
+
+// head is the commit that a repository had; "" where it could not be asked.
+func (o *Outcome) head(repository string) string {
+	for _, h := range o.own {
+		if h.Repo == repository {
+			return h.Commit
+		}
+	}
+	return ""
+}
 
 // read are the services that the pull read.
 func (o *Outcome) read(services []string) { o.asked = services }

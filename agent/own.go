@@ -52,10 +52,21 @@ func (c *Config) ownFiles() []ownFile {
 		{"agent.logs.ca", &c.Agent.Logs.CA, public},
 		{"agent.logs.headersFile", &c.Agent.Logs.HeadersFile, refused},
 		{"agent.logs.tokenFile", &c.Agent.Logs.TokenFile, refused},
+		{"agent.tls.cert", &c.Agent.TLS.Cert, public},
+		{"agent.tls.key", &c.Agent.TLS.Key, refused},
 		{"extensions.allowedSigners", &c.Extensions.AllowedSigners, public},
 	}
 	for i := range c.Secrets.Identities {
 		out = append(out, ownFile{"secrets.identities", &c.Secrets.Identities[i], refused})
+	}
+	for i := range c.Agent.Webhooks {
+		h := &c.Agent.Webhooks[i]
+		key := "agent.webhooks." + h.Name + "."
+		out = append(
+			out,
+			ownFile{key + "tokenFile", &h.TokenFile, refused},
+			ownFile{key + "secretFile", &h.SecretFile, refused},
+		)
 	}
 	for i := range c.Repositories {
 		r := &c.Repositories[i]

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pullet/pullet/event/webhook"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
 )
@@ -38,10 +39,11 @@ func fill(v reflect.Value, n *int) {
 // TestOwnFiles: every file that the configuration can name is checked.
 func TestOwnFiles(t *testing.T) {
 	t.Parallel()
-	c, n := Config{Repositories: make([]puller.Source, 1)}, 0
+	c, n := Config{Repositories: make([]puller.Source, 1), Agent: Loop{Webhooks: make([]webhook.Hook, 1)}}, 0
 	fill(reflect.ValueOf(&c).Elem(), &n)
+	fill(reflect.ValueOf(&c.Agent.Webhooks[0]).Elem(), &n)
 	fill(reflect.ValueOf(&c.Repositories[0]).Elem(), &n)
-	if n < 14 {
+	if n < 18 {
 		t.Fatalf("only %d files", n)
 	}
 	for i := range n {
@@ -59,7 +61,7 @@ func TestOpenSecrets(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c := Config{Repositories: []puller.Source{{Name: "main"}}}
+	c := Config{Repositories: []puller.Source{{Name: "main"}}, Agent: Loop{Webhooks: []webhook.Hook{{Name: "forge"}}}}
 	for _, f := range c.ownFiles() {
 		*f.path = file
 	}
@@ -73,6 +75,7 @@ func TestOpenSecrets(t *testing.T) {
 	}
 	want := []string{
 		"etcd.tls.key", "etcd.operator.key", "datastore.backup.headersFile", "etcd.passwordFile", "agent.logs.headersFile", "agent.logs.tokenFile",
+		"agent.tls.key", "agent.webhooks.forge.tokenFile", "agent.webhooks.forge.secretFile",
 		"repositories.main.auth.sshKey", "repositories.main.auth.passwordFile", "repositories.main.auth.tokenFile",
 	}
 	if !slices.Equal(got, want) {

@@ -60,7 +60,7 @@ func (p *pull) planned(ctx context.Context, dir string) (*compiled, error) {
 		if err != nil {
 			return nil, err
 		}
-		return p.compiler.bind(ctx, render.Open(render.Layer{Name: "main", FS: files}), p.out.Version, view)
+		return p.compiler.bind(ctx, render.Open(render.Layer{Name: "main", FS: files}), p.out.Version, view, nil)
 	}
 	own, err := p.outside.Repositories.Pull(ctx)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
-	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/state"
 )
 
@@ -56,6 +54,7 @@ type pull struct {
 	silent    bool          // etcd did not answer in the last run
 	awaited   *lock.Wait    // the condition that the last run still waits for; nil: none
 	applied   []*apply.Host // on which programs ran
+	program   *compiled     // of the version that the pull works on; nil: it did not come so far
 }
 
 // Pull brings the node to the fleet's version, once: do below is how. What went wrong with the commit, the host or the
@@ -74,9 +73,10 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	p.out.awaits(p.reporter.followed(p.out.Wait)) // judged when it is printed: the others went on meanwhile
 	p.carrying.tend(ctx, p.carrying.version != nil && p.local.upToDate(p.carrying.version))
 	p.account(ctx, err)
+	happenings{p}.tell(ctx)
 	p.out.read(p.compiler.asked.sorted())
 	p.nameBad()
-	if err == nil && p.out.Report != nil && p.out.Report.Reboot {
+	if err == nil && p.out.asksForBoot(func(r *apply.Report) bool { return r.Reboot }) {
 		err = p.agent.host("").Reboot(ctx)
 	} else {
 		p.handOver(ctx)
@@ -189,6 +189,7 @@ func (p *pull) do(ctx context.Context) error {
 	if err != nil {
 		return cmp.Or(p.agreement.nothingFetched(err), errors.Join(p.local.saveTroubles(), p.reporter.tellIdle(ctx)))
 	}
+	p.out.fetched(heads)
 	version, err := p.agreement.agree(ctx, heads)
 	if err := errors.Join(err, p.local.saveTroubles()); err != nil {
 		return err
@@ -201,6 +202,8 @@ func (p *pull) do(ctx context.Context) error {
 		return p.cannotCompile(ctx, version, err)
 	}
 	p.carrying.compiled(version, program.catalog)
+	p.agent.answering.knows(version, program, p.agent.size.nodes)
+	p.program = program
 	if err := p.registration.relabel(ctx, program.catalog.Node.Labels); err != nil {
 		return err
 	}
@@ -215,10 +218,14 @@ func (p *pull) do(ctx context.Context) error {
 	if p.store == nil || p.local.upToDate(version) {
 		if err := p.converge(ctx, version, program); err != nil || !p.needsTurn() {
 			p.orders.commands(ctx, program.catalog)
+			reactions{p}.work(ctx, version)
 			return err
 		}
 	}
 	p.orders.commands(ctx, program.catalog)
+	if (reactions{p}).work(ctx, version) { // a reboot in the midst of it, say: the version comes behind it
+		return nil
+	}
 	if left, err := p.leftAlone(ctx, version, program); left || err != nil {
 		return err
 	}
@@ -226,7 +233,11 @@ func (p *pull) do(ctx context.Context) error {
 	if turn == nil || err != nil {
 		return err
 	}
-	return p.upgrade(ctx, version, program, turn)
+	if err := p.upgrade(ctx, version, program, turn); err != nil || !p.local.upToDate(version) {
+		return err
+	}
+	reactions{p}.work(ctx, version)
+	return nil
 }
 
 // handOver does what runs left for the end: what would end this process. What could not be done is no failure of the
@@ -297,52 +308,4 @@ func (p *pull) goesOnWithout() {
 	if p.silent {
 		p.drop()
 	}
-}
-
-// run applies a program to the host.
-func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, turn *lock.Turn) (*apply.Report, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.config.Agent.Deadline.Std()+p.Wait) // waits are not counted
-	defer cancel()
-	says := p.reporter.steps(ctx, v)
-	gates, err := p.gatesFor(ctx, v, program, turn, says)
-	if err != nil {
-		return nil, err
-	}
-	o := apply.Options{
-		Run: p.out.Run, Host: p.agent.host(v.ID), Journal: p.local.journal, Begin: says.begin, Watch: says.ended, Log: p.log,
-		Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: turn != nil,
-		PruneLimit: p.config.Agent.PruneLimit, PruneAll: p.PruneAll, PruneRemoved: p.PruneRemoved,
-		Upgrade: !p.local.upToDate(v) && turn != nil, Rest: p.waits.rest, FleetReader: p.fleetReaders(gates),
-		Vault: p.compiler.keys.vault(),
-	}
-	if gates != nil { // an interface that holds a nil pointer would not be nil
-		o.Gates, o.Host.Fence = gates, gates.Fence
-	}
-	o.Host.Fleet, p.applied = p.compiler.fleet(), append(p.applied, o.Host)
-	p.reporter.begin(ctx, v, turn)
-	o.Await = func(a apply.Awaited) func(bool) { return p.awaitsCondition(ctx, v, gates, says, a) }
-	report, err := program.Run(ctx, o)
-	end := gates.ended()
-	says.over(end.silent)
-	if end.at != nil {
-		p.out.awaits(end.at)
-		p.overtaken = end.overtook
-	}
-	if report != nil {
-		report.Commits = v.Described()
-	}
-	p.out.ran(report)
-	if p.silent = end.silent; err == nil && report.Stopped == "" && !p.silent {
-		err = gates.leftSteps(ctx)
-	}
-	return report, err
-}
-
-// heads are a version's commits as the puller names them.
-func heads(v *state.Version) []puller.Head {
-	out := make([]puller.Head, len(v.Commits))
-	for i, c := range v.Commits {
-		out[i] = puller.Head{Repo: c.Repo, Commit: c.Commit, Tag: c.Tag}
-	}
-	return out
 }

@@ -16,7 +16,7 @@ func (g *gates) leaveSteps(ctx context.Context) error {
 	for _, job := range g.catalog.Jobs {
 		for _, s := range job.Steps {
 			if s.Options.Serialize != nil {
-				goesOn[state.StepHash(job.GateID(s))] = g.local.journal.CutOff(s.ID()) || g.local.journal.Open(s.ID())
+				goesOn[state.StepHash(job.GateID(s))] = g.journal.CutOff(s.ID()) || g.journal.Open(s.ID())
 			}
 		}
 	}
@@ -74,7 +74,7 @@ func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (apply.EndSeri
 
 // goesOn tells the fleet that the node changes again, if it was told that it waits.
 func (g *gates) goesOn(ctx context.Context) {
-	if g.turn == nil || !g.reporter.toldWait.Swap(false) {
+	if g.turn == nil || g.req.Apart || !g.reporter.toldWait.Swap(false) {
 		return
 	}
 	v := g.req.Version

@@ -24,7 +24,7 @@ type stepSays struct {
 	reporter *reporter
 	during   context.Context
 	giveUp   context.CancelFunc // ends during
-	v        *state.Version
+	v        *state.Version     // nil: the fleet is not told
 
 	mu      sync.Mutex // timers fire at any time
 	running []apply.Begun
@@ -46,7 +46,7 @@ func (s *stepSays) begin(b apply.Begun) {
 	if s.reporter.begins != nil {
 		s.reporter.begins(b)
 	}
-	if s.reporter.store == nil {
+	if s.reporter.store == nil || s.v == nil {
 		return
 	}
 	s.mu.Lock()

@@ -67,6 +67,9 @@ func (f *fleetWatch) follow(ctx context.Context, out *Outcome) {
 			ring(ctx, f.changed, patience+spread, store.Services.Await(ctx, names, viewed))
 		})
 	}
+	if t := f.agent.triggers; t != nil {
+		f.atWork.Go(func() { t.between(ctx, f.agent.config.Agent.Interval.Std(), f.agent.raise) })
+	}
 	for _, c := range f.agent.checks {
 		f.atWork.Go(func() { c.again(ctx, store, f.agent) })
 	}

@@ -72,19 +72,21 @@ func (r *StepReport) Title() string {
 
 // Report is what came of one run, or of a plan.
 type Report struct {
-	Run     string    `json:"run"`
-	Node    string    `json:"node"`
-	Version string    `json:"version"`
-	Release string    `json:"release,omitempty"`
-	Commits []string  `json:"commits,omitempty"` // of the version, in a line each
-	Plan    bool      `json:"plan,omitempty"`    // nothing was touched
-	Resumed bool      `json:"resumed,omitempty"`
-	Started time.Time `json:"started"`
-	Ended   time.Time `json:"ended"`
-	Seconds float64   `json:"seconds"`           // that it took, also where the clock was set meanwhile
-	Stopped string    `json:"stopped,omitempty"` // why steps were left out at the end
-	Reboot  bool      `json:"reboot,omitempty"`  // the host has to boot before the run goes on
-	Leaving bool      `json:"leaving,omitempty"` // a command of a step asked for the boot: the run goes on after it
+	Run      string    `json:"run"`
+	Node     string    `json:"node"`
+	Version  string    `json:"version"`
+	Release  string    `json:"release,omitempty"`
+	Reaction string    `json:"reaction,omitempty"` // that the run is of; "": the host is brought to a version
+	Event    string    `json:"event,omitempty"`    // that it answers
+	Commits  []string  `json:"commits,omitempty"`  // of the version, in a line each
+	Plan     bool      `json:"plan,omitempty"`     // nothing was touched
+	Resumed  bool      `json:"resumed,omitempty"`
+	Started  time.Time `json:"started"`
+	Ended    time.Time `json:"ended"`
+	Seconds  float64   `json:"seconds"`           // that it took, also where the clock was set meanwhile
+	Stopped  string    `json:"stopped,omitempty"` // why steps were left out at the end
+	Reboot   bool      `json:"reboot,omitempty"`  // the host has to boot before the run goes on
+	Leaving  bool      `json:"leaving,omitempty"` // a command of a step asked for the boot: the run goes on after it
 	// NeedsTurn is set when the host has to boot and it was not its turn.
 	NeedsTurn bool            `json:"needsTurn,omitempty"`
 	Steps     []*StepReport   `json:"steps"`

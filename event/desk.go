@@ -29,6 +29,8 @@ type Desk struct {
 	Find      func(host string) (node string, known bool) // a node by name, address or fully qualified name
 	Version   string                                      // of the fleet
 	Node      string                                      // the reactor
+	Changes   []Change                                    // that the reactor found in the fleet's record
+	Next      *state.Observed                             // what it knows before these are told; nil: it did not look
 	Now       time.Time
 	NewID     func() string
 }
@@ -75,13 +77,15 @@ func (d *Desk) Step(ctx context.Context) (state.Entry, time.Time) {
 		g := d.In.Groups[i]
 		s.groups[state.GroupHash(g.Reaction, g.Event)] = &g
 	}
-	s.read()
+	if s.read() {
+		s.readChanges()
+	}
 	s.judgeAll(ctx)
 	return s.entry, s.look
 }
 
-// read counts events, as far as one step can write what comes of them.
-func (s *step) read() {
+// read counts events, as far as one step can write what comes of them. It reports that these are all.
+func (s *step) read() bool {
 	for _, e := range s.In.Events {
 		counts := s.countsFor(e.Event)
 		again := s.toldBefore(e.Event)
@@ -89,7 +93,7 @@ func (s *step) read() {
 			counts = nil
 		}
 		if s.entry.Read > 0 && !s.room(e.Event, counts) {
-			return
+			return false
 		}
 		for len(counts) > 1 && !s.room(e.Event, counts) { // groups that grew while fewer reactions answered the event
 			counts = counts[:len(counts)-1]
@@ -100,6 +104,25 @@ func (s *step) read() {
 		}
 		s.remember(e.Event)
 		s.entry.Read++
+	}
+	return true
+}
+
+// readChanges counts what the reactor found in the fleet's record. What does not fit is found again.
+func (s *step) readChanges() {
+	s.entry.Observed = s.Next
+	for _, c := range s.Changes {
+		e := c.Event
+		e.ID, e.By = s.NewID(), s.Node
+		counts := s.countsFor(e)
+		if !s.room(e, counts) {
+			return
+		}
+		s.note(e, false)
+		for _, r := range counts {
+			s.count(r, e, groupsSize/len(counts))
+		}
+		c.Tell(s.entry.Observed)
 	}
 }
 

@@ -21,9 +21,17 @@ type Reactor struct {
 	NewID func() string
 	// Hesitate is how long it waits before it takes over from a reactor that is gone: of many hosts each another time.
 	Hesitate time.Duration
+	// Observes says whether somebody wants to hear what happens to hosts, rollouts and services: the reactor finds it in
+	// the fleet's record. It is asked at each step: a version may bring a reaction or a sink for it. nil: nobody does.
+	Observes func() bool
 	// Rules are what the repository says at the version that the fleet is at, by what this host has. The error is
 	// ErrBehind where it has another version.
 	Rules func(ctx context.Context) (Rules, error)
+	// Beside goes on beside the work while this process is the reactor, which it became at a revision, until ctx ends.
+	// Without follow it does what there is to do once. nil: there is nothing.
+	Beside func(ctx context.Context, since int64, follow bool)
+
+	observed time.Time // when it looked at the fleet last
 }
 
 // Rules are the reactions of a version, and who its hosts are.
@@ -42,6 +50,10 @@ const (
 	askAgain  = 30 * time.Second // a watch is never trusted alone
 	patience  = time.Minute      // a reactor that cannot work for so long lets another one
 	tidyEvery = time.Hour
+	// besideTime is how long a pull of a host without an agent may take for what is to be done beside.
+	besideTime = 10 * time.Second
+	// observeEvery is how often the reactor looks at the fleet. It reads all of its record.
+	observeEvery = 15 * time.Second
 )
 
 // Run is the reactor whenever it is elected, until ctx ends. What goes wrong is logged, and it tries again.
@@ -49,7 +61,7 @@ func (r *Reactor) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := r.Store.Events.AwaitVacancy(ctx, r.Hesitate)
 		if err == nil {
-			err = r.term(ctx, r.work)
+			err = r.term(ctx, r.workBeside)
 		}
 		if err != nil && ctx.Err() == nil {
 			r.Log.WithError(r.Store.Explain(err)).Debug("reactor")
@@ -66,6 +78,11 @@ func (r *Reactor) Once(ctx context.Context) error {
 	}
 	return r.term(ctx, func(ctx context.Context, since int64) error {
 		_, _, err := r.workOff(ctx, since)
+		if err == nil && r.Beside != nil {
+			limited, cancel := context.WithTimeout(ctx, besideTime)
+			defer cancel()
+			r.Beside(limited, since, false)
+		}
 		return err
 	})
 }
@@ -115,6 +132,19 @@ func (r *Reactor) giveUp(ctx context.Context, lease clientv3.LeaseID) {
 	_, _ = r.Store.Client.Revoke(ctx, lease) // it ends by itself
 }
 
+// workBeside works, and does what is to be done beside.
+func (r *Reactor) workBeside(ctx context.Context, since int64) error {
+	if r.Beside == nil {
+		return r.work(ctx, since)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { r.Beside(ctx, since, true) })
+	defer beside.Wait()
+	defer cancel()
+	return r.work(ctx, since)
+}
+
 // work works off what there is again and again. It returns when this process is not the reactor any more, or cannot be.
 func (r *Reactor) work(ctx context.Context, since int64) error {
 	worked, tidied := time.Now(), time.Time{}
@@ -157,23 +187,20 @@ func (r *Reactor) workOff(ctx context.Context, since int64) (seen int64, look ti
 		if err != nil {
 			return 0, look, err
 		}
-		if len(in.Events)+len(in.Groups) == 0 {
-			return in.Revision, time.Time{}, nil
+		looks := r.observes() && time.Since(r.observed) >= observeEvery
+		if len(in.Events)+len(in.Groups) == 0 && !looks {
+			return in.Revision, r.nextLook(time.Time{}), nil
 		}
-		rules, err := r.Rules(ctx)
+		desk, err := r.desk(ctx, in, looks)
 		if err != nil {
 			return 0, look, err
-		}
-		desk := Desk{
-			In: in, Reactions: rules.Reactions, Find: rules.Find, Version: rules.Version, Node: r.Node, Now: time.Now().UTC(),
-			NewID: r.NewID,
 		}
 		entry, look := desk.Step(ctx)
 		if ctx.Err() != nil {
 			return 0, look, ctx.Err()
 		}
-		if entry.Read+len(entry.Groups)+len(entry.Runs) == 0 {
-			return in.Revision, look, nil
+		if entry.Empty() {
+			return in.Revision, r.nextLook(look), nil
 		}
 		for _, run := range entry.Runs {
 			r.Log.WithFields(logrus.Fields{"reaction": run.Reaction, "event": run.Event.Name, "run": run.ID}).
@@ -187,6 +214,41 @@ func (r *Reactor) workOff(ctx context.Context, since int64) (seen int64, look ti
 			return 0, look, errNotReactor
 		}
 	}
+}
+
+// desk is what a step is decided from. Where it looks at the fleet, what changed there is among it.
+func (r *Reactor) desk(ctx context.Context, in *state.Inbox, looks bool) (*Desk, error) {
+	rules, err := r.Rules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now().UTC()
+	d := &Desk{
+		In: in, Reactions: rules.Reactions, Find: rules.Find, Version: rules.Version, Node: r.Node, Now: now, NewID: r.NewID,
+	}
+	if !looks {
+		return d, nil
+	}
+	was, fleet, err := r.Store.Events.Observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	next, changes := Observe(was, fleet, now)
+	if d.Changes = changes; was == nil || !was.Same(next) || len(changes) > 0 {
+		d.Next = &next
+	}
+	r.observed = time.Now()
+	return d, nil
+}
+
+func (r *Reactor) observes() bool { return r.Observes != nil && r.Observes() }
+
+// nextLook is when the reactor looks again: at the fleet, too, where that is asked for.
+func (r *Reactor) nextLook(at time.Time) time.Time {
+	if due := r.observed.Add(observeEvery); r.observes() && (at.IsZero() || due.Before(at)) {
+		return due
+	}
+	return at
 }
 
 // rest waits. It is false when ctx ends first.

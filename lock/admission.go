@@ -51,6 +51,9 @@ func (a *admission) commit(ctx context.Context, r *reading, d Decision) error {
 		a.claim.gate, a.claim.gateRev = gate, done.Header.Revision
 	}
 	a.claim.held = heldPlace{key: key, fence: fence, groups: r.view.Claims[d.Index].Groups, step: a.pool.step}
+	if was, held := r.view.Claims[d.Index]; held && a.req.Apart && !retried {
+		a.claim.held.before = &was
+	}
 	a.ticket.queued, a.ticket.maybeQueued = false, false
 	a.waiting.over()
 	if i, holds := r.view.own(r.view.Totals); holds {

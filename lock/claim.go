@@ -29,6 +29,8 @@ type heldPlace struct {
 	total  string   // the key of the second claim, for the limit of the whole fleet
 	groups []string // that the node left since it made the claim
 	step   string   // that it started last under it
+	// as which the node held the place before, for a move to a version that is not over; nil: it did not
+	before *state.Claim
 }
 
 // check reports whether the node may go on with a step under its claim: nil, ErrFenced, state.ErrLeaseLost,
@@ -93,6 +95,13 @@ func (c *ownClaim) value(step string) state.Claim {
 func (c *ownClaim) releaseOps() []clientv3.Op {
 	if c.held.key == "" {
 		return nil
+	}
+	if c.held.before != nil { // the move to a version goes on in its place
+		ops := []clientv3.Op{state.Put(c.held.key, c.held.before), c.store.Bells.RingOp()}
+		if c.held.before.Idle && c.held.total != "" { // it had none in the fleet
+			ops = append(ops, clientv3.OpDelete(c.held.total))
+		}
+		return ops
 	}
 	mark := c.pool.marks + path.Base(c.held.key)
 	// of another one where a run that was killed left it

@@ -17,6 +17,7 @@ type Fleet struct {
 	Metadata *Metadata       `yaml:"metadata"` // names the file; it changes nothing
 	Rollout  Rollout         `yaml:"rollout"`  // how a new version spreads
 	Services ServiceSettings `yaml:"services"` // how services are shown to others than pullet
+	Sinks    []Sink          `yaml:"sinks"`    // where events are sent to
 	Config   Settings        `yaml:"config"`   // of the fleet itself
 }
 
@@ -149,6 +150,7 @@ func (c *compiler) compileRules() {
 	c.files.decode(doc, &c.fleet) // an invalid value does not hide a role that no node has
 	c.checkRoles(doc)
 	c.checkServices(doc)
+	c.checkSinks(doc)
 	c.checkDataStore(doc)
 	if canary := c.fleet.Rollout.Canary; canary != nil {
 		yes := canary.Target.Matches(c.scope.in.Node.Name, c.scope.in.Node.Labels)

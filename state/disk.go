@@ -40,7 +40,16 @@ type Local struct {
 	PullUp   time.Duration   `json:"pullUp,omitempty"`   // and the time since that
 	Gaps     []time.Duration `json:"gaps,omitempty"`     // between its last pulls, the newest last
 	Commands Begun           `json:"commands,omitzero"`  // signed ones that it began with
+	Reacting *Reacting       `json:"reacting,omitempty"` // the run of a reaction that it is at
 	Secret   string          `json:"secret"`             // proves to the fleet that this is the same state directory
+}
+
+// Reacting is a run of a reaction that a node began with. The fleet's record could be made to say something else.
+type Reacting struct {
+	Run     ReactionRun    `json:"run"`
+	Version *Version       `json:"version"` // whose jobs it runs
+	Result  ReactionResult `json:"result"`
+	Held    *HeldPlace     `json:"held,omitempty"` // nil: it waits for others in mid-run, without a place
 }
 
 // RolledBack is what a node knows of a version whose files it put back: it is not tried again while all of this stays.

@@ -140,6 +140,8 @@ func readAllOf(t *testing.T, s *Store) {
 	must(t, err)
 	_, err = s.Extensions.List(ctx)
 	must(t, err)
+	_, err = s.Bells.Announced(ctx, []string{"c1"})
+	must(t, err)
 	must(t, s.Statuses.LinkLog(ctx, "web1", "r1", "x"), s.Commands.Forget(ctx, time.Now()), s.Services.SweepDNS(ctx, "db", "example.org"))
 	if _, _, err := s.Versions.Current(ctx); unlessBad(err) != nil {
 		t.Error(err)

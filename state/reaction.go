@@ -90,9 +90,9 @@ func (s *Reactions) giveOps(ctx context.Context, r ReactionRun) ([]clientv3.Op, 
 // PendingReaction is a run as one of its hosts sees it.
 type PendingReaction struct {
 	ReactionRun
-	Own  ReactionResult
-	Halt Gate // of the whole run
-	Open bool // a host may begin with it
+	Own    ReactionResult
+	Halted string // why no further host begins with it; "": it is not halted
+	Open   bool   // a host may begin with it
 }
 
 // For are those of some runs that a host has to do something about, the oldest first. Nothing is asked where there are
@@ -106,7 +106,7 @@ func (s *Reactions) For(ctx context.Context, node string, ids []string) ([]Pendi
 	var ops []clientv3.Op
 	for _, id := range ids {
 		ops = append(ops, clientv3.OpGet(s.givenKey(id)), clientv3.OpGet(s.resultPrefix(id)+node),
-			clientv3.OpGet(s.store.Rollouts.GateKey(id, AllGroups)),
+			clientv3.OpGet(s.store.Rollouts.GateKey(id, ""), clientv3.WithPrefix()),
 			clientv3.OpGet(s.pendingKey(id), clientv3.WithCountOnly()))
 	}
 	answers, _, err := s.store.readMany(ctx, ops)
@@ -135,9 +135,7 @@ func (s *Reactions) pendingOf(node string, answers []*pb.ResponseOp) (out Pendin
 			out.Own = ReactionResult{Node: node, State: ReactionLeft, Reason: err.Error()}
 		}
 	}
-	for _, kv := range kvs(2) {
-		_, out.Halt = s.store.Rollouts.ReadGate(kv)
-	}
+	out.Halted = s.haltOf(kvs(2))
 	out.Open = answers[3].GetResponseRange().Count > 0
 	return out, mine && !out.Own.Over()
 }
@@ -286,7 +284,7 @@ func (s *Reactions) list(ctx context.Context, given clientv3.Op) ([]ReactionStat
 		if run, err := Read[ReactionRun](s.store, kv); err == nil {
 			out = append(out, ReactionStatus{ReactionRun: run, Open: open[run.ID]})
 			ops = append(ops, clientv3.OpGet(s.resultPrefix(run.ID), clientv3.WithPrefix()),
-				clientv3.OpGet(s.store.Rollouts.GateKey(run.ID, AllGroups)))
+				clientv3.OpGet(s.store.Rollouts.GateKey(run.ID, ""), clientv3.WithPrefix()))
 		}
 	}
 	answers, _, err := s.store.readMany(ctx, ops)
@@ -310,11 +308,21 @@ func (s *Reactions) fileResults(run *ReactionStatus, results, gates []*mvccpb.Ke
 		}
 		run.Results = append(run.Results, r)
 	}
+	run.Halted = s.haltOf(gates)
+}
+
+// haltOf is why a run is halted: whatever halts a part of it halts all of it.
+func (s *Reactions) haltOf(gates []*mvccpb.KeyValue) string {
 	for _, kv := range gates {
-		if _, gate := s.store.Rollouts.ReadGate(kv); gate.State == Halted {
-			run.Halted = "it failed on " + gate.Node + ": " + gate.Reason
+		switch _, gate := s.store.Rollouts.ReadGate(kv); {
+		case gate.State != Halted:
+		case gate.Node != "":
+			return "it failed on " + gate.Node + ": " + gate.Reason
+		default:
+			return gate.Reason
 		}
 	}
+	return ""
 }
 
 // Forget removes runs that were given long ago, and what belongs to them.

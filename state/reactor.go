@@ -161,6 +161,13 @@ type Entry struct {
 	Groups []Group // that changed; one without tallies is removed
 	Told   Told    // nil: it did not change
 	Runs   []ReactionRun
+	// Observed is what the reactor knows of the fleet now; nil: it is as it was.
+	Observed *Observed
+}
+
+// Empty reports a step that writes nothing.
+func (e Entry) Empty() bool {
+	return e.Read+len(e.Page)+len(e.Groups)+len(e.Runs) == 0 && e.Observed == nil
 }
 
 // MaxChanged is how many groups and runs the reactor writes in one step at most: etcd takes 128 operations.
@@ -205,10 +212,10 @@ func (s *Events) Enter(ctx context.Context, since int64, in *Inbox, e Entry) (bo
 	if len(e.Runs) > 0 {
 		ops = append(ops, s.store.Bells.wakeOp())
 	}
+	ops = append(ops, s.observedOps(e.Observed)...)
 	ops = append(ops, Put(s.cursorKey(), cursor))
 	done, err := s.store.Client.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(s.leaderKey()), "=", since),
-			clientv3.Compare(clientv3.ModRevision(s.cursorKey()), "=", in.CursorRev)).
+		If(s.leads(since), clientv3.Compare(clientv3.ModRevision(s.cursorKey()), "=", in.CursorRev)).
 		Then(ops...).Commit()
 	return err == nil && done.Succeeded, err
 }

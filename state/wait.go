@@ -18,6 +18,7 @@ const (
 	WaitNode      WaitKind = "node"       // of the inventory that never came; the same
 	WaitCondition WaitKind = "condition"  // of a step or a job
 	WaitInRun     WaitKind = "in run"     // a service that a step waits for
+	WaitReaction  WaitKind = "reaction"   // a run of one, on this host
 	WaitMembers   WaitKind = "members"    // of the datastore: this host's may not be away now
 	WaitNewer     WaitKind = "superseded" // the version is not the fleet's any more
 )

@@ -55,7 +55,7 @@ func eventsCommand(a *app) *cobra.Command {
 		&e.since, "since", 0, "only what happened in this time, such as 2h (default: all that is on record)",
 	)
 	c.Flags().IntVar(&e.limit, "limit", 100, "so many lines at most, the newest")
-	c.AddCommand(eventShowCommand(a))
+	c.AddCommand(eventShowCommand(a), sinksCommand(a))
 	return c
 }
 

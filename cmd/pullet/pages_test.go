@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestRolloutsPage, TestOperationsPage, TestSecretsPage, TestFleetPage, TestDatastorePage and TestEventsPage: every
+// TestRolloutsPage, TestOperationsPage, TestSecretsPage, TestWebhooksPage, TestFleetPage, TestDatastorePage and
+// TestEventsPage: every
 // command and file that the pages show stands in a script that runs them.
 func TestRolloutsPage(t *testing.T) {
 	pageRuns(t, "rollouts.md", 9, "script/rollouts_page.txtar", "script/target_gone.txtar")
@@ -19,6 +20,8 @@ func TestOperationsPage(t *testing.T) {
 func TestEventsPage(t *testing.T) { pageRuns(t, "events.md", 7, "script/events_page.txtar") }
 
 func TestSecretsPage(t *testing.T) { pageRuns(t, "secrets.md", 3, "script/secrets_page.txtar") }
+
+func TestWebhooksPage(t *testing.T) { pageRuns(t, "webhooks.md", 6, "script/webhooks.txtar") }
 
 func TestFleetPage(t *testing.T) {
 	pageRuns(t, "fleet.md", 7, "lab/fleet.txtar", "lab/fleet_restore.txtar", "script/datastore_recover.txtar")

@@ -44,12 +44,19 @@ func (a *app) printOutcome(o *agent.Outcome, c agent.Config, quiet bool) error {
 		if o.Report != nil {
 			a.printSteps(o.Report, func(s apply.Outcome) bool { return s == apply.Failed }, false)
 		}
+		for _, r := range o.Reactions {
+			a.printSteps(r.Report, func(s apply.Outcome) bool { return s == apply.Failed }, false)
+		}
 		return nil
 	}
 	if o.Report != nil {
 		a.printReport(o.Report, a.verbose > 0)
 		what := withCommit(&state.Version{ID: o.Report.Version, Release: o.Report.Release})
 		fmt.Fprintf(a.out, "%s: %s: %s\n", c.Node.Name, what, counts(o.Report))
+	}
+	for _, r := range o.Reactions {
+		a.printReport(r.Report, a.verbose > 0)
+		fmt.Fprintf(a.out, "%s: reaction %s to %s: %s\n", c.Node.Name, r.Reaction, r.Event, counts(r.Report))
 	}
 	switch {
 	case o.Wait != nil && o.Version == nil:
@@ -62,15 +69,17 @@ func (a *app) printOutcome(o *agent.Outcome, c agent.Config, quiet bool) error {
 
 // pullView is a pull's result for programs.
 type pullView struct {
-	Run      string         `json:"run"`
-	Version  *state.Version `json:"version"`
-	Upgrade  bool           `json:"upgrade"` // the version was new here
-	Report   *apply.Report  `json:"report"`  // null: nothing was applied
-	ExitCode int            `json:"exitCode"`
-	Refused  []string       `json:"refused"`
-	Failures []string       `json:"failures"`
-	Warnings []string       `json:"warnings"`
-	Waiting  *lock.Wait     `json:"waiting,omitempty"`
+	Run     string         `json:"run"`
+	Version *state.Version `json:"version"`
+	Upgrade bool           `json:"upgrade"` // the version was new here
+	Report  *apply.Report  `json:"report"`  // null: nothing was applied
+	// of runs of reactions
+	Reactions []agent.Reacted `json:"reactions,omitempty"`
+	ExitCode  int             `json:"exitCode"`
+	Refused   []string        `json:"refused"`
+	Failures  []string        `json:"failures"`
+	Warnings  []string        `json:"warnings"`
+	Waiting   *lock.Wait      `json:"waiting,omitempty"`
 }
 
 func viewOfPull(o *agent.Outcome) pullView {
@@ -79,6 +88,7 @@ func viewOfPull(o *agent.Outcome) pullView {
 		o.Version,
 		o.Upgrade,
 		o.Report,
+		o.Reactions,
 		o.ExitCode(),
 		texts(o.Refused),
 		texts(o.Failures),

@@ -3,8 +3,10 @@ package main
 import (
 	"encoding/pem"
 	"net/http"
+	"net/http/cgi"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -18,6 +20,21 @@ func runWeb(ts *testscript.TestScript, neg bool, args []string) {
 	server := httptest.NewServer(http.FileServer(http.Dir(ts.MkAbs(args[0]))))
 	ts.Defer(server.Close)
 	ts.Setenv("WEB", server.URL)
+}
+
+// gitserver DIR serves the repositories in a directory with the real git until the script ends; $GIT is the address.
+func runGitServer(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: gitserver DIR")
+	}
+	path, err := exec.LookPath("git")
+	ts.Check(err)
+	server := httptest.NewServer(&cgi.Handler{
+		Path: path, Args: []string{"http-backend"},
+		Env: []string{"GIT_PROJECT_ROOT=" + ts.MkAbs(args[0]), "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_NOSYSTEM=1", "HOME=" + ts.Getenv("HOME")},
+	})
+	ts.Defer(server.Close)
+	ts.Setenv("GIT", server.URL)
 }
 
 // keeps DIR CA serves https until the script ends, and keeps in a directory what is put there by who says that he is

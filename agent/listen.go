@@ -1,0 +1,134 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/net/netutil"
+
+	"github.com/pullet/pullet/event/webhook"
+	"github.com/pullet/pullet/gitremote"
+	"github.com/pullet/pullet/ownfile"
+	"github.com/pullet/pullet/state"
+)
+
+// maxConnections is how many clients are heard at a time; others wait.
+const maxConnections = 64
+
+// closeTime is how long requests may take to their end when the loop ends.
+const closeTime = 5 * time.Second
+
+// listen serves webhooks until it is closed. With no address it does nothing.
+func (a *Agent) listen() (closes func(), err error) {
+	if a.config.Agent.Listen == "" {
+		return func() {}, nil
+	}
+	hooks, err := a.hooks()
+	if err != nil {
+		return nil, err
+	}
+	listener, err := a.config.Agent.listener()
+	if err != nil {
+		return nil, err
+	}
+	return serve(listener, hooks, a.logger), nil
+}
+
+// canListen is why this agent could not listen in the place of one that listens somewhere now; nil: it could.
+func (a *Agent) canListen(now string) error {
+	if _, err := a.hooks(); err != nil {
+		return err
+	}
+	l := a.config.Agent
+	if l.Listen == "" || l.Listen == now {
+		_, err := l.TLS.open()
+		return err
+	}
+	listener, err := l.listener()
+	if err != nil {
+		return err
+	}
+	return listener.Close()
+}
+
+// hooks are the webhooks of the configuration.
+func (a *Agent) hooks() (*webhook.Handler, error) {
+	hooks, err := webhook.New(a.config.Agent.Webhooks, webhook.Outside{
+		Secret: readOwnSecret, Deliver: a.deliver, Pushed: a.announce, Log: a.logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("agent.webhooks: %w", err)
+	}
+	return hooks, nil
+}
+
+// readOwnSecret reads a file that nobody else can read or write.
+func readOwnSecret(file string) ([]byte, error) {
+	if err := ownfile.Check(file); err != nil {
+		return nil, err
+	}
+	return gitremote.ReadSecret(file)
+}
+
+// listener is where the configuration says that the agent listens.
+func (l Loop) listener() (net.Listener, error) {
+	files, err := l.TLS.open()
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", l.Listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("agent.listen: another program listens at %s: find it with ss -ltnp, or give another port",
+			l.Listen)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("agent.listen: %w", err)
+	}
+	listener = netutil.LimitListener(listener, maxConnections)
+	if files != nil {
+		listener = tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: files.get})
+	}
+	return listener, nil
+}
+
+// serve answers clients until it is closed. Each step of a request has a time, so that nobody keeps a connection.
+func serve(listener net.Listener, handler http.Handler, log *logrus.Entry) (closes func()) {
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
+		WriteTimeout: 30 * time.Second, IdleTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
+		ErrorLog: quiet(log),
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			log.WithError(err).Error("webhooks are not heard any more: restart the agent")
+		}
+	}()
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			err = errors.Join(err, server.Close())
+			log.WithError(err).Debug("webhooks that did not come to their end")
+		}
+		<-ended
+	}
+}
+
+// deliver hands events on with what the host knows of them.
+func (a *Agent) deliver(ctx context.Context, events []state.Event) error {
+	for i := range events {
+		e := &events[i]
+		e.Time, e.By = time.Now().UTC(), a.config.Node.Name
+		e.ID = e.Time.Format("20060102T150405.000000000Z") + "-" + randomID()[:8]
+	}
+	return a.raise(ctx, events...)
+}

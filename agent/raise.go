@@ -1,0 +1,155 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/event"
+	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/state"
+)
+
+// raise keeps events on the disk of this host and tells the fleet of them. Where the fleet's record does not answer, a
+// later pull tells it. It may be used by several goroutines.
+func (a *Agent) raise(ctx context.Context, events ...state.Event) error {
+	if err := a.keep(ctx, events...); err != nil {
+		return err
+	}
+	store := a.connection.store()
+	if store == nil {
+		return nil
+	}
+	if _, err := a.spool().Tell(ctx, store); err != nil {
+		a.logger.WithError(store.Explain(err)).Debug("events are kept on this host until etcd answers")
+	}
+	return nil
+}
+
+// keep keeps events on the disk of this host, with what all of its events have.
+func (a *Agent) keep(ctx context.Context, events ...state.Event) error {
+	for i := range events {
+		e := &events[i]
+		e.By = a.config.Node.Name
+		if e.ID == "" {
+			e.ID = runID()
+		}
+		if e.Time.IsZero() {
+			e.Time = time.Now().UTC()
+		}
+	}
+	return a.spool().Add(ctx, events...)
+}
+
+// emits keeps the events of steps, caused by a chain of runs of reactions. The fleet is told of them at once.
+func (a *Agent) emits(chain []state.Cause) func(context.Context, apply.EmittedEvent) error {
+	return func(ctx context.Context, e apply.EmittedEvent) error {
+		hosts := e.Hosts
+		if hosts == nil {
+			hosts = []string{a.config.Node.Name}
+		}
+		return a.raise(ctx, state.Event{Name: e.Name, Hosts: hosts, Data: e.Data, Dedupe: e.Dedupe, Chain: chain})
+	}
+}
+
+func (a *Agent) spool() event.Spool {
+	return event.Spool{Dir: a.config.Paths.State, By: a.config.Node.Name}
+}
+
+// happenings are the events of one pull.
+type happenings struct{ *pull }
+
+// tell raises what the pull has to tell, and has the reactor's work done where no agent does it.
+func (p happenings) tell(ctx context.Context) {
+	events := slices.Concat(p.ofRuns(), p.judgeTriggers(ctx), p.nearEnds(time.Now().UTC()))
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
+	if len(events) > 0 {
+		if err := p.agent.keep(ctx, events...); err != nil {
+			p.out.warn(err)
+		}
+	}
+	if p.store == nil {
+		return
+	}
+	left, err := p.agent.spool().Tell(ctx, p.store)
+	if err == nil && !p.loop && p.agent.answering.needsReactor(ctx) {
+		err = answerer{p.agent}.reactor(p.store).Once(ctx)
+	}
+	if err = p.store.Explain(err); err != nil {
+		p.log.WithError(err).Debug("events wait for a later pull")
+	} else if left > 0 {
+		p.log.Debugf("%d events wait for the reactor", left)
+	}
+}
+
+// ofRuns are the events of this pull: what its runs did, and that they failed.
+func (p happenings) ofRuns() (out []state.Event) {
+	if r := p.out.Report; r != nil {
+		out = append(out, p.runEvents(r, nil)...)
+	}
+	for _, r := range p.out.Reactions {
+		out = append(out, p.runEvents(r.Report, r.Chain)...)
+	}
+	return out
+}
+
+// The names of the events that pullet raises by itself.
+const (
+	stepFailed = "pullet/step/failed"
+	runFailed  = "pullet/run/failed"
+	runChanged = "pullet/run/changed"
+	runDone    = "pullet/run/completed"
+	driftFound = "pullet/drift/corrected"
+)
+
+// maxFailures is how many failed steps of a run are told.
+const maxFailures = 20
+
+// runEvents are the events of a run, caused by a chain of reactions.
+func (p happenings) runEvents(r *apply.Report, chain []state.Cause) (out []state.Event) {
+	add := func(name string, data map[string]any) {
+		data["run"], data["version"] = r.Run, r.Version
+		if r.Reaction != "" {
+			data["reaction"] = r.Reaction
+		}
+		out = append(out, state.Event{Name: name, Hosts: []string{p.config.Node.Name}, Data: data, Chain: chain})
+	}
+	for _, s := range r.Steps {
+		if s.Outcome == apply.Failed && len(out) < maxFailures {
+			add(stepFailed, map[string]any{
+				"job": s.Job, "step": s.Step, "action": s.Action, "reason": shortly(s.Reason), "fault": string(s.Fault),
+			})
+		}
+	}
+	switch {
+	case r.Failed():
+		add(runFailed, map[string]any{"reason": shortly(r.Why())})
+	case r.Pending():
+		return out
+	case r.Changed() > 0 && !p.out.Upgrade && chain == nil:
+		add(driftFound, map[string]any{"changed": r.Changed()})
+	case r.Changed() > 0:
+		add(runChanged, map[string]any{"changed": r.Changed()})
+	}
+	if p.agent.answering.hears(runDone) { // each pull of each host has one
+		add(runDone, map[string]any{"changed": r.Changed(), "failed": r.Failed()})
+	}
+	return out
+}
+
+// shortly is a text that fits into the data of an event.
+func shortly(text string) string { return safetext.Line(text, 500) }
+
+// rests waits. It is false when ctx ends first.
+func rests(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,266 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+)
+
+// reactions are the runs of reactions that the node has to do, in one pull.
+type reactions struct{ *pull }
+
+// work does what there is to do about them, the oldest first: one that the node began with before all others. It
+// reports that one goes on in a later pull, which comes before a new version. What goes wrong in one keeps the node from
+// nothing else.
+func (p reactions) work(ctx context.Context, v *state.Version) (goesOn bool) {
+	if p.store == nil {
+		return p.local.Reacting != nil
+	}
+	asked := time.Now()
+	begun := p.local.Reacting
+	ids := p.orders.reactions
+	if begun != nil {
+		ids = append(slices.Clone(ids), begun.Run.ID)
+	}
+	all, err := p.store.Reactions.For(ctx, p.config.Node.Name, ids)
+	if err != nil {
+		p.orders.troubled(ctx, fmt.Errorf("runs of reactions: %w", p.store.Explain(err)), asked)
+		return begun != nil && !begun.Run.OnChange
+	}
+	if begun != nil {
+		p.answer(ctx, v, goesOnWith(begun, all))
+	}
+	for _, run := range all {
+		if begun == nil || run.ID != begun.Run.ID {
+			p.answer(ctx, v, run)
+		}
+	}
+	return p.local.Reacting != nil && !p.local.Reacting.Run.OnChange
+}
+
+// goesOnWith is a run that the node is at: what it is stands on the host's disk, and whether it is halted on record.
+func goesOnWith(begun *state.Reacting, all []state.PendingReaction) state.PendingReaction {
+	out := state.PendingReaction{ReactionRun: begun.Run, Own: begun.Result, Open: true}
+	for _, run := range all {
+		if run.ID == begun.Run.ID {
+			out.Halted = run.Halted
+		}
+	}
+	return out
+}
+
+// answer does what there is to do about one run now.
+func (p reactions) answer(ctx context.Context, v *state.Version, run state.PendingReaction) {
+	asked := time.Now()
+	r := &reaction{pull: p.pull, of: run.ReactionRun, version: v, said: run.Own}
+	r.said.Node = p.config.Node.Name
+	err := r.work(ctx, run)
+	if err != nil && p.store != nil {
+		err = fmt.Errorf("reaction %s (run %s): %w", run.Reaction, run.ID, p.store.Explain(err))
+		p.orders.troubled(ctx, err, asked)
+	}
+}
+
+// reaction is a run of a reaction on this host.
+type reaction struct {
+	*pull
+	of      state.ReactionRun
+	version *state.Version // whose jobs it runs
+	said    state.ReactionResult
+}
+
+// work does what there is to do about the run now.
+func (r *reaction) work(ctx context.Context, run state.PendingReaction) error {
+	at := r.local.Reacting
+	begun := at != nil && at.Run.ID == run.ID
+	switch {
+	case begun && run.Halted != "" && at.Held == nil:
+		return r.ends(ctx, nil, state.Failed, "the run was halted while this host waited for others: "+run.Halted)
+	case begun:
+		r.version = at.Version
+	case at != nil: // one at a time
+		return r.stays(ctx, "the run "+at.Run.ID+" of "+at.Run.Reaction+" on this host", "see pullet reactions")
+	case run.Own.State == state.Running:
+		return r.ends(ctx, nil, state.Failed, "this host lost its record of the run while it was at it; it is not begun again")
+	case run.Halted != "":
+		return r.ends(ctx, nil, state.ReactionLeft, "the run is halted: "+run.Halted)
+	case !run.Open:
+		return r.ends(ctx, nil, state.ReactionLeft, fmt.Sprintf("the host came later than %s after it was given", state.ReactionTime))
+	case !run.OnChange && r.local.changes(r.version):
+		return r.stays(ctx, "this host's upgrade to "+r.version.String(), "see pullet rollout status")
+	}
+	program, err := r.compiler.reaction(ctx, r.version, r.of)
+	var mistakes render.ErrorList
+	if errors.As(err, &mistakes) {
+		r.out.warn(fmt.Errorf("reaction %s (run %s) cannot run here: %w", r.of.Reaction, r.of.ID, err))
+		return r.ends(ctx, nil, state.Failed, firstLine(err))
+	}
+	if err != nil {
+		return err
+	}
+	if len(program.catalog.Jobs) == 0 && !begun {
+		return r.ends(ctx, nil, state.ReactionDone, "it has no job for this host")
+	}
+	return r.take(ctx, program, begun)
+}
+
+// take takes the node's turn and runs the jobs.
+func (r *reaction) take(ctx context.Context, program *compiled, begun bool) error {
+	req, rollout, err := r.request(program)
+	if err != nil {
+		return err
+	}
+	turn := lock.NewReactionTurn(r.store, req, r.of)
+	if !begun || r.local.Reacting.Held != nil { // else it waits for others without a place, and takes one before it changes anything
+		wait, err := r.turns.admit(ctx, turn, r.waits.standBy, nil)
+		if wait != nil {
+			return r.stays(ctx, wait.Gate+": "+wait.Reason, wait.Clear)
+		}
+		if err != nil {
+			return err
+		}
+		r.places.slot.Store(turn.Slot())
+	}
+	if err := r.begins(ctx, turn); err != nil {
+		return errors.Join(err, turn.Release(ctx))
+	}
+	return r.runs(ctx, req, rollout, program, turn)
+}
+
+// request is the node's wish to run the jobs. The rules of rollouts hold but for the order of roles: canaries and
+// dependencies are of versions.
+func (r *reaction) request(program *compiled) (lock.Request, render.Rollout, error) {
+	rollout, err := program.rules(r.version)
+	if err != nil {
+		return lock.Request{}, rollout, err
+	}
+	rollout.Canary, rollout.RoleDependencies = nil, nil
+	of := &state.Version{ID: r.of.ID}
+	req := r.turns.requestUnder(rollout, of, program.catalog)
+	req.Apart, req.Stale, req.Order, req.Parked = true, false, 0, r.local.Reacting != nil && r.local.Reacting.Held == nil
+	req.Waiting = func(w *lock.Wait) {
+		r.log.Info(w.Error())
+		r.tells(ctxOf(r.reporter), w.Gate+": "+w.Reason, w.Clear)
+	}
+	return req, rollout, nil
+}
+
+// ctxOf is the context of the pull, for what is told beside it.
+func ctxOf(r *reporter) context.Context { return r.ctx }
+
+// begins remembers that the node is at the run, here and in the fleet's record, before anything changes.
+func (r *reaction) begins(ctx context.Context, turn *lock.Turn) error {
+	r.said.State, r.said.Version, r.said.Reason, r.said.Remedy = state.Running, r.version.ID, "", ""
+	if r.said.Started.IsZero() {
+		r.said.Started = time.Now().UTC()
+	}
+	r.local.Reacting = &state.Reacting{Run: r.of, Version: r.version, Result: r.said, Held: turn.Slot()}
+	if err := r.local.save(); err != nil {
+		return err
+	}
+	r.log.WithField("run", r.of.ID).Infof("reaction %s to %s, %d times", r.of.Reaction, r.of.Event.Name, r.of.Event.Occurrences)
+	return r.store.Reactions.Tell(ctx, r.of.ID, r.said)
+}
+
+// stays tells for what the run waits on this host, and leaves it in the outcome of a pull that waits for nothing else.
+func (r *reaction) stays(ctx context.Context, reason, remedy string) error {
+	if r.out.Wait == nil {
+		r.out.awaits(&lock.Wait{
+			Kind: state.WaitReaction, Gate: "reaction " + r.of.Reaction, Reason: reason, Remedy: state.Act(remedy),
+			Since: time.Now(),
+		})
+	}
+	return r.tells(ctx, reason, remedy)
+}
+
+// tells tells the fleet for what the run waits.
+func (r *reaction) tells(ctx context.Context, reason, remedy string) error {
+	if r.said.State != state.Running {
+		r.said.State = state.ReactionWaits
+	}
+	if r.said.Reason == reason {
+		return nil
+	}
+	r.said.Reason, r.said.Remedy = reason, remedy
+	return r.store.Reactions.Tell(ctx, r.of.ID, r.said)
+}
+
+// ends records the end of the run on this host, with the release of its place.
+func (r *reaction) ends(ctx context.Context, turn *lock.Turn, how, reason string) error {
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
+	r.said.State, r.said.Reason, r.said.Remedy, r.said.Ended = how, reason, "", time.Now().UTC()
+	ops := r.store.Reactions.EndOps(r.of.ID, r.said)
+	var err error
+	if turn != nil {
+		err = turn.End(ctx, ops...)
+	} else {
+		_, err = r.store.Client.Txn(ctx).Then(ops...).Commit()
+	}
+	if err != nil {
+		return err
+	}
+	if at := r.local.Reacting; at != nil && at.Run.ID == r.of.ID {
+		r.places.slot.Store(r.local.Held)
+		r.local.Reacting = nil
+		err = errors.Join(r.local.save(), r.forgetJournal())
+	}
+	return errors.Join(err, r.store.Reactions.Ended(ctx, r.of))
+}
+
+// reaction makes the program of a run of a reaction for this host.
+func (c *compiler) reaction(ctx context.Context, v *state.Version, run state.ReactionRun) (*compiled, error) {
+	repo, err := c.versions.repository(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	view, err := c.view(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.bind(ctx, repo, v, view, &run)
+}
+
+// answerTo has an input compile the jobs of a reaction.
+func answerTo(in *render.Input, run *state.ReactionRun) {
+	if run == nil {
+		return
+	}
+	in.Event = eventOf(run.Event)
+	in.Reaction = &render.Reacting{Reaction: run.Reaction, Hosts: run.Hosts}
+}
+
+// eventOf is an event as templates and expressions see it.
+func eventOf(e state.Reacted) map[string]any {
+	data := maps.Clone(e.Data)
+	if data == nil {
+		data = map[string]any{}
+	}
+	hosts := make([]any, len(e.About))
+	for i, host := range slices.Sorted(slices.Values(e.About)) {
+		hosts[i] = host
+	}
+	cause := make([]any, len(e.Chain))
+	for i, c := range e.Chain {
+		cause[i] = map[string]any{"run": c.Run, "reaction": c.Reaction}
+	}
+	node := ""
+	if len(e.About) == 1 {
+		node = e.About[0]
+	}
+	causes := make([]any, len(e.Chain))
+	for i, c := range e.Chain {
+		causes[i] = map[string]any{"run": c.Run, "reaction": c.Reaction}
+	}
+	return map[string]any{
+		"name": e.Name, "occurrences": e.Occurrences, "data": data, "node": node, "hosts": hosts, "id": e.ID,
+		"time": e.Time.UTC().Format(time.RFC3339), "cause": causes,
+	}
+}

@@ -34,6 +34,7 @@ type emitting struct {
 	data, hosts []string
 	file        string
 	dedupe      string
+	noop        bool
 }
 
 // emitted is an event that was told, or is kept until the fleet's record can be reached.
@@ -63,6 +64,9 @@ func eventEmitCommand(a *app) *cobra.Command {
 			if err != nil {
 				return usage(err)
 			}
+			if e.noop {
+				return emitCmd{a}.try(cmd, told)
+			}
 			return emitCmd{a}.emit(cmd, config, told)
 		},
 	}
@@ -72,6 +76,7 @@ func eventEmitCommand(a *app) *cobra.Command {
 	)
 	f.StringVar(&e.file, "data-file", "", "a JSON or YAML file with a map of such data; - is the standard input")
 	f.StringArrayVar(&e.hosts, "host", nil, "a host that it is about; may be repeated (default: this one)")
+	f.BoolVar(&e.noop, "noop", false, "tell nothing: say which reactions would start on which hosts, and why others would not")
 	f.StringVar(&e.dedupe, "dedupe", "", "names what happened: it counts once within a day")
 	return c
 }

@@ -37,6 +37,7 @@ func jsonOf() map[string]reflect.Type {
 		"rollout undo": reflect.TypeFor[undone](), "rollout fail": reflect.TypeFor[state.Version](), "rollout settle": reflect.TypeFor[state.Settled](),
 		"events": reflect.TypeFor[[]eventLine](), "events show": reflect.TypeFor[eventView](), "event emit": reflect.TypeFor[emitted](),
 		"event emit --noop": reflect.TypeFor[tried](),
+		"events sinks":      reflect.TypeFor[[]sinkLine](),
 		"reactions":         reflect.TypeFor[reactionsView](), "reactions show": reflect.TypeFor[state.ReactionStatus](),
 		"reactions pause": reflect.TypeFor[state.PausedReaction](), "reactions resume": reflect.TypeFor[resumedReaction](),
 		"run": reflect.TypeFor[[]commandView](), "enable": reflect.TypeFor[switched](), "disable": reflect.TypeFor[switched](),

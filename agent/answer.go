@@ -241,3 +241,25 @@ func hereOnly(text string) bool {
 	ip, err := netip.ParseAddr(text)
 	return err == nil && (ip.IsLoopback() || ip.IsLinkLocalUnicast())
 }
+
+// Answers are the reactions of the fleet's version as a reactor takes them, for people.
+func (a *Agent) Answers(ctx context.Context, store *state.Store) (event.Rules, error) {
+	current, _, err := store.Versions.Current(ctx)
+	if err != nil {
+		return event.Rules{}, err
+	}
+	if current == nil {
+		return event.Rules{}, state.ErrNoVersion
+	}
+	p := a.pull(ctx, Options{})
+	p.opened(store)
+	program, err := p.compiler.compile(ctx, current)
+	if err != nil {
+		return event.Rules{}, err
+	}
+	if _, err := program.repo.Reactions(ctx); err != nil {
+		return event.Rules{}, err
+	}
+	a.answering.knows(current, program, 0)
+	return answerer{a}.rules(ctx, store)
+}

@@ -26,7 +26,9 @@ func (s *Events) After(ctx context.Context, page, pages int) ([]Page, error) {
 	return s.pages(ctx, s.pageKey(page+1), s.pageKey(math.MaxInt32), order, pages)
 }
 
-func (s *Events) pages(ctx context.Context, from, end string, order clientv3.OpOption, most int) (out []Page, err error) {
+func (s *Events) pages(
+	ctx context.Context, from, end string, order clientv3.OpOption, most int,
+) (out []Page, err error) {
 	got, err := s.store.Client.Get(ctx, from, clientv3.WithRange(end), order, clientv3.WithLimit(int64(most)))
 	if err != nil {
 		return nil, err

@@ -51,7 +51,9 @@ func eventsCommand(a *app) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&e.follow, "follow", false, "go on with what happens from now on, until it is stopped")
-	c.Flags().DurationVar(&e.since, "since", 0, "only what happened in this time, such as 2h (default: all that is on record)")
+	c.Flags().DurationVar(
+		&e.since, "since", 0, "only what happened in this time, such as 2h (default: all that is on record)",
+	)
 	c.Flags().IntVar(&e.limit, "limit", 100, "so many lines at most, the newest")
 	c.AddCommand(eventShowCommand(a), sinksCommand(a))
 	return c
@@ -227,8 +229,8 @@ func (a eventsCmd) rows(w io.Writer, lines []eventLine) {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", clock(l.Last), l.Name, hosts, l.Count, data)
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.ID, clock(l.Last), l.Name, orDash(strings.Join(l.Hosts, ",")), l.Count,
-			orDash(strings.Join(l.From, ",")), l.data(1<<20))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.ID, clock(l.Last), l.Name,
+			orDash(strings.Join(l.Hosts, ",")), l.Count, orDash(strings.Join(l.From, ",")), l.data(1<<20))
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -155,7 +154,7 @@ func (v *eventView) printAround(w io.Writer) {
 		fmt.Fprintf(w, "  caused by  run %s of reaction %s, %s\n", c.Run, c.Reaction, why)
 	}
 	for _, r := range v.Started {
-		fmt.Fprintf(w, "  started    run %s of reaction %s: %s\n", r.ID, r.Reaction, strings.TrimSpace(r.State+" "+r.counts()))
+		fmt.Fprintf(w, "  started    run %s of reaction %s: %s %s\n", r.ID, r.Reaction, r.State, r.counts())
 	}
 	for _, l := range v.Counted {
 		fmt.Fprintf(w, "  counts     for reaction %s: %s\n", l.Reaction, l.why())

@@ -57,9 +57,6 @@ func parseSinkTemplate(text string) (*sinkTemplate, error) {
 	if err != nil {
 		return nil, err
 	}
-	if body.Tree == nil {
-		return nil, errors.New("it has no text")
-	}
 	if err := closeNode(body.Root); err != nil {
 		return nil, err
 	}

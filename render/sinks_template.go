@@ -131,10 +131,11 @@ func (t *sinkTemplate) fill(event map[string]any) ([]byte, error) {
 	if err := t.body.Execute(out, event); err != nil {
 		return nil, err
 	}
-	if !json.Valid(out.Bytes()) {
+	body := bytes.TrimSpace(out.Bytes())
+	if !json.Valid(body) {
 		return nil, errors.New("it gives no JSON: write {{ .name }} without quotes around it, which it brings itself")
 	}
-	return out.Bytes(), nil
+	return body, nil
 }
 
 // bounded is a buffer of so many bytes at most.

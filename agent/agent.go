@@ -115,6 +115,7 @@ func (a *Agent) host(version string) *apply.Host {
 		Leaving:   apply.Leaving,
 		Abandoned: &a.abandoned,
 		Live:      a.Live,
+		Emit:      a.emits(nil),
 	}
 }
 

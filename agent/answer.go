@@ -62,17 +62,23 @@ func (a *answering) reactions(ctx context.Context) (*knownVersion, []*render.Rea
 	return known, all
 }
 
-// hears reports that a reaction answers events of a name, or a sink gets them.
+// hears reports that a reaction answers events of a name, or a sink takes them.
 func (a *answering) hears(name string) bool {
-	_, all := a.reactions(context.Background())
 	known := a.at.Load()
-	sent := known != nil && slices.ContainsFunc(known.sinks, func(s render.Sink) bool { return s.Takes(name) })
-	return sent || slices.ContainsFunc(all, func(r *render.Reaction) bool { return r.Matches(name) })
+	if known == nil {
+		return false
+	}
+	_, all := a.reactions(context.Background())
+	return slices.ContainsFunc(all, func(r *render.Reaction) bool { return r.Matches(name) }) ||
+		slices.ContainsFunc(known.sinks, func(s render.Sink) bool { return s.Takes(name) })
 }
+
+// answerer is an agent's part in the election of the reactor.
+type answerer struct{ *Agent }
 
 // answerEvents takes part in the election of the reactor until ctx ends, on whatever store is open. A fleet without
 // reactions and sinks has no reactor.
-func (a *Agent) answerEvents(ctx context.Context) {
+func (a answerer) answerEvents(ctx context.Context) {
 	var on *state.Store
 	end := func() {}
 	for {
@@ -97,7 +103,7 @@ func (a *Agent) answerEvents(ctx context.Context) {
 }
 
 // reactWith takes part in the election on a store until end is called.
-func (a *Agent) reactWith(ctx context.Context, store *state.Store) (end func()) {
+func (a answerer) reactWith(ctx context.Context, store *state.Store) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var atWork sync.WaitGroup
 	atWork.Go(func() { a.reactor(store).Run(ctx) })
@@ -108,7 +114,7 @@ func (a *Agent) reactWith(ctx context.Context, store *state.Store) (end func()) 
 }
 
 // reactor is the host's part in the election of the reactor.
-func (a *Agent) reactor(store *state.Store) *event.Reactor {
+func (a answerer) reactor(store *state.Store) *event.Reactor {
 	nodes := 0
 	if known := a.answering.at.Load(); known != nil {
 		nodes = known.nodes
@@ -123,7 +129,7 @@ func (a *Agent) reactor(store *state.Store) *event.Reactor {
 }
 
 // rules are the reactions of the fleet's version, if this host is at it.
-func (a *Agent) rules(ctx context.Context, store *state.Store) (event.Rules, error) {
+func (a answerer) rules(ctx context.Context, store *state.Store) (event.Rules, error) {
 	known, all := a.answering.reactions(ctx)
 	current, _, err := store.Versions.Current(ctx)
 	if err != nil {
@@ -141,7 +147,7 @@ func (a *Agent) rules(ctx context.Context, store *state.Store) (event.Rules, err
 }
 
 // reactionOf is a reaction of the repository as the reactor takes it.
-func (a *Agent) reactionOf(r *render.Reaction, known *knownVersion, fleet *fleetSeen) *event.Reaction {
+func (a answerer) reactionOf(r *render.Reaction, known *knownVersion, fleet *fleetSeen) *event.Reaction {
 	l := r.Limiter
 	return &event.Reaction{
 		Name: r.Name, OnChange: r.OnChange, PerHost: r.PerHost(), Matches: r.Matches,
@@ -162,7 +168,7 @@ func (a *Agent) reactionOf(r *render.Reaction, known *knownVersion, fleet *fleet
 				return false, err
 			}
 			return r.Holds(render.Input{
-				Context: ctx, View: view, Event: eventOf(e, ""), Version: known.version.ID, Release: known.version.Release, Agent: a.build,
+				Context: ctx, View: view, Event: eventOf(e), Version: known.version.ID, Release: known.version.Release, Agent: a.build,
 			})
 		},
 	}

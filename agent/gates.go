@@ -88,12 +88,13 @@ func (p *pull) gatesFor(
 	if err != nil {
 		return nil, err
 	}
-	return p.gatesUnder(ctx, req, rollout, program, turn, says, p.local.journal)
+	return newGates(ctx, p, req, rollout, program, turn, says, p.local.journal)
 }
 
-// gatesUnder are the gates of a run under the rules of a request.
-func (p *pull) gatesUnder(
+// newGates are the gates of a run under the rules of a request, with its journal.
+func newGates(
 	ctx context.Context,
+	p *pull,
 	req lock.Request,
 	rollout render.Rollout,
 	program *compiled,

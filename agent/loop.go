@@ -33,7 +33,7 @@ func (a *Agent) Loop(ctx context.Context, o Observer) error {
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer cancel()
-	beside.Go(func() { a.answerEvents(ctx) })
+	beside.Go(func() { answerer{a}.answerEvents(ctx) })
 	files, err := a.watchFiles(ctx)
 	if err != nil {
 		return err

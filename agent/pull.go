@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
-	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/state"
 )
 
@@ -75,7 +73,7 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	p.out.awaits(p.reporter.followed(p.out.Wait)) // judged when it is printed: the others went on meanwhile
 	p.carrying.tend(ctx, p.carrying.version != nil && p.local.upToDate(p.carrying.version))
 	p.account(ctx, err)
-	p.tellEvents(ctx)
+	happenings{p}.tell(ctx)
 	p.out.read(p.compiler.asked.sorted())
 	p.nameBad()
 	if err == nil && p.out.asksForBoot(func(r *apply.Report) bool { return r.Reboot }) {
@@ -220,12 +218,12 @@ func (p *pull) do(ctx context.Context) error {
 	if p.store == nil || p.local.upToDate(version) {
 		if err := p.converge(ctx, version, program); err != nil || !p.needsTurn() {
 			p.orders.commands(ctx, program.catalog)
-			p.react(ctx, version)
+			reactions{p}.work(ctx, version)
 			return err
 		}
 	}
 	p.orders.commands(ctx, program.catalog)
-	if p.react(ctx, version) { // a reboot in the midst of it, say: the version comes behind it
+	if (reactions{p}).work(ctx, version) { // a reboot in the midst of it, say: the version comes behind it
 		return nil
 	}
 	if left, err := p.leftAlone(ctx, version, program); left || err != nil {
@@ -238,7 +236,7 @@ func (p *pull) do(ctx context.Context) error {
 	if err := p.upgrade(ctx, version, program, turn); err != nil || !p.local.upToDate(version) {
 		return err
 	}
-	p.react(ctx, version)
+	reactions{p}.work(ctx, version)
 	return nil
 }
 
@@ -310,52 +308,4 @@ func (p *pull) goesOnWithout() {
 	if p.silent {
 		p.drop()
 	}
-}
-
-// run applies a program to the host.
-func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, turn *lock.Turn) (*apply.Report, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.config.Agent.Deadline.Std()+p.Wait) // waits are not counted
-	defer cancel()
-	says := p.reporter.steps(ctx, v)
-	gates, err := p.gatesFor(ctx, v, program, turn, says)
-	if err != nil {
-		return nil, err
-	}
-	o := apply.Options{
-		Run: p.out.Run, Host: p.agent.host(v.ID), Journal: p.local.journal, Begin: says.begin, Watch: says.ended, Log: p.log,
-		Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: turn != nil,
-		PruneLimit: p.config.Agent.PruneLimit, PruneAll: p.PruneAll, PruneRemoved: p.PruneRemoved,
-		Upgrade: !p.local.upToDate(v) && turn != nil, Rest: p.waits.rest, FleetReader: p.fleetReaders(gates),
-		Vault: p.compiler.keys.vault(),
-	}
-	if gates != nil { // an interface that holds a nil pointer would not be nil
-		o.Gates, o.Host.Fence = gates, gates.Fence
-	}
-	o.Host.Fleet, p.applied = p.compiler.fleet(), append(p.applied, o.Host)
-	p.reporter.begin(ctx, v, turn)
-	o.Await = func(a apply.Awaited) func(bool) { return p.awaitsCondition(ctx, v, gates, says, a) }
-	report, err := program.Run(ctx, o)
-	end := gates.ended()
-	says.over(end.silent)
-	if end.at != nil {
-		p.out.awaits(end.at)
-		p.overtaken = end.overtook
-	}
-	if report != nil {
-		report.Commits = v.Described()
-	}
-	p.out.ran(report)
-	if p.silent = end.silent; err == nil && report.Stopped == "" && !p.silent {
-		err = gates.leftSteps(ctx)
-	}
-	return report, err
-}
-
-// heads are a version's commits as the puller names them.
-func heads(v *state.Version) []puller.Head {
-	out := make([]puller.Head, len(v.Commits))
-	for i, c := range v.Commits {
-		out[i] = puller.Head{Repo: c.Repo, Commit: c.Commit, Tag: c.Tag}
-	}
-	return out
 }

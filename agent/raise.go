@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/pullet/pullet/apply"
@@ -41,13 +42,27 @@ func (a *Agent) keep(ctx context.Context, events ...state.Event) error {
 	return a.spool().Add(ctx, events...)
 }
 
+// emits keeps the events of steps, caused by a chain of runs of reactions. The fleet is told of them at once.
+func (a *Agent) emits(chain []state.Cause) func(context.Context, apply.EmittedEvent) error {
+	return func(ctx context.Context, e apply.EmittedEvent) error {
+		hosts := e.Hosts
+		if hosts == nil {
+			hosts = []string{a.config.Node.Name}
+		}
+		return a.raise(ctx, state.Event{Name: e.Name, Hosts: hosts, Data: e.Data, Dedupe: e.Dedupe, Chain: chain})
+	}
+}
+
 func (a *Agent) spool() event.Spool {
 	return event.Spool{Dir: a.config.Paths.State, By: a.config.Node.Name}
 }
 
-// tellEvents raises what this pull has to tell, and has the reactor's work done where no agent does it.
-func (p *pull) tellEvents(ctx context.Context) {
-	events := append(p.happened(), p.judgeTriggers(ctx)...)
+// happenings are the events of one pull.
+type happenings struct{ *pull }
+
+// tell raises what the pull has to tell, and has the reactor's work done where no agent does it.
+func (p happenings) tell(ctx context.Context) {
+	events := slices.Concat(p.ofRuns(), p.judgeTriggers(ctx), p.nearEnds(time.Now().UTC()))
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	if len(events) > 0 {
@@ -60,7 +75,7 @@ func (p *pull) tellEvents(ctx context.Context) {
 	}
 	left, err := p.agent.spool().Tell(ctx, p.store)
 	if err == nil && !p.loop && p.agent.answering.needsReactor(ctx) {
-		err = p.agent.reactor(p.store).Once(ctx)
+		err = answerer{p.agent}.reactor(p.store).Once(ctx)
 	}
 	if err = p.store.Explain(err); err != nil {
 		p.log.WithError(err).Debug("events wait for a later pull")
@@ -69,8 +84,8 @@ func (p *pull) tellEvents(ctx context.Context) {
 	}
 }
 
-// happened are the events of this pull: what its runs did, and that they failed.
-func (p *pull) happened() (out []state.Event) {
+// ofRuns are the events of this pull: what its runs did, and that they failed.
+func (p happenings) ofRuns() (out []state.Event) {
 	if r := p.out.Report; r != nil {
 		out = append(out, p.runEvents(r, nil)...)
 	}
@@ -93,7 +108,7 @@ const (
 const maxFailures = 20
 
 // runEvents are the events of a run, caused by a chain of reactions.
-func (p *pull) runEvents(r *apply.Report, chain []state.Cause) (out []state.Event) {
+func (p happenings) runEvents(r *apply.Report, chain []state.Cause) (out []state.Event) {
 	add := func(name string, data map[string]any) {
 		data["run"], data["version"] = r.Run, r.Version
 		if r.Reaction != "" {

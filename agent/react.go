@@ -13,12 +13,18 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// react does what there is to do about runs of reactions, the oldest first: one that the node began with before all
-// others. It reports that one goes on in a later pull, which comes before a new version. What goes wrong in one keeps
-// the node from nothing else.
-func (p *pull) react(ctx context.Context, v *state.Version) (goesOn bool) {
+// reactions are the runs of reactions that the node has to do, in one pull.
+type reactions struct{ *pull }
+
+// work does what there is to do about them, the oldest first: one that the node began with before all others. It
+// reports that one goes on in a later pull, which comes before a new version. What goes wrong in one keeps the node from
+// nothing else.
+func (p reactions) work(ctx context.Context, v *state.Version) (goesOn bool) {
 	if p.store == nil {
 		return p.local.Reacting != nil
+	}
+	if w := p.out.Wait; w != nil && w.Kind == state.WaitReaction { // said before the upgrade
+		p.out.awaits(nil)
 	}
 	asked := time.Now()
 	begun := p.local.Reacting
@@ -32,11 +38,11 @@ func (p *pull) react(ctx context.Context, v *state.Version) (goesOn bool) {
 		return begun != nil && !begun.Run.OnChange
 	}
 	if begun != nil {
-		p.reactsTo(ctx, v, goesOnWith(begun, all))
+		p.answer(ctx, v, goesOnWith(begun, all))
 	}
 	for _, run := range all {
 		if begun == nil || run.ID != begun.Run.ID {
-			p.reactsTo(ctx, v, run)
+			p.answer(ctx, v, run)
 		}
 	}
 	return p.local.Reacting != nil && !p.local.Reacting.Run.OnChange
@@ -53,11 +59,11 @@ func goesOnWith(begun *state.Reacting, all []state.PendingReaction) state.Pendin
 	return out
 }
 
-// reactsTo does what there is to do about one run now.
-func (p *pull) reactsTo(ctx context.Context, v *state.Version, run state.PendingReaction) {
+// answer does what there is to do about one run now.
+func (p reactions) answer(ctx context.Context, v *state.Version, run state.PendingReaction) {
 	asked := time.Now()
-	r := &reaction{pull: p, run: run.ReactionRun, version: v, result: run.Own}
-	r.result.Node = p.config.Node.Name
+	r := &reaction{pull: p.pull, of: run.ReactionRun, version: v, said: run.Own}
+	r.said.Node = p.config.Node.Name
 	err := r.work(ctx, run)
 	if err != nil && p.store != nil {
 		err = fmt.Errorf("reaction %s (run %s): %w", run.Reaction, run.ID, p.store.Explain(err))
@@ -68,9 +74,9 @@ func (p *pull) reactsTo(ctx context.Context, v *state.Version, run state.Pending
 // reaction is a run of a reaction on this host.
 type reaction struct {
 	*pull
-	run     state.ReactionRun
+	of      state.ReactionRun
 	version *state.Version // whose jobs it runs
-	result  state.ReactionResult
+	said    state.ReactionResult
 }
 
 // work does what there is to do about the run now.
@@ -83,7 +89,7 @@ func (r *reaction) work(ctx context.Context, run state.PendingReaction) error {
 	case begun:
 		r.version = at.Version
 	case at != nil: // one at a time
-		return r.waits(ctx, "the run "+at.Run.ID+" of "+at.Run.Reaction+" on this host", "see pullet reactions")
+		return r.stays(ctx, "the run "+at.Run.ID+" of "+at.Run.Reaction+" on this host", "see pullet reactions")
 	case run.Own.State == state.Running:
 		return r.ends(ctx, nil, state.Failed, "this host lost its record of the run while it was at it; it is not begun again")
 	case run.Halted != "":
@@ -91,12 +97,12 @@ func (r *reaction) work(ctx context.Context, run state.PendingReaction) error {
 	case !run.Open:
 		return r.ends(ctx, nil, state.ReactionLeft, fmt.Sprintf("the host came later than %s after it was given", state.ReactionTime))
 	case !run.OnChange && r.local.changes(r.version):
-		return r.waits(ctx, "this host's upgrade to "+r.version.String(), "see pullet rollout status")
+		return r.stays(ctx, "this host's upgrade to "+r.version.String(), "see pullet rollout status")
 	}
-	program, err := r.compiler.reaction(ctx, r.version, r.run)
+	program, err := r.compiler.reaction(ctx, r.version, r.of)
 	var mistakes render.ErrorList
 	if errors.As(err, &mistakes) {
-		r.out.warn(fmt.Errorf("reaction %s (run %s) cannot run here: %w", r.run.Reaction, r.run.ID, err))
+		r.out.warn(fmt.Errorf("reaction %s (run %s) cannot run here: %w", r.of.Reaction, r.of.ID, err))
 		return r.ends(ctx, nil, state.Failed, firstLine(err))
 	}
 	if err != nil {
@@ -114,11 +120,11 @@ func (r *reaction) take(ctx context.Context, program *compiled, begun bool) erro
 	if err != nil {
 		return err
 	}
-	turn := lock.NewReactionTurn(r.store, req, r.run)
+	turn := lock.NewReactionTurn(r.store, req, r.of)
 	if !begun || r.local.Reacting.Held != nil { // else it waits for others without a place, and takes one before it changes anything
-		wait, err := r.turns.admit(ctx, turn, r.pull.waits.standBy, nil)
+		wait, err := r.turns.admit(ctx, turn, r.waits.standBy, nil)
 		if wait != nil {
-			return r.waits(ctx, wait.Gate+": "+wait.Reason, wait.Clear)
+			return r.stays(ctx, wait.Gate+": "+wait.Reason, wait.Clear)
 		}
 		if err != nil {
 			return err
@@ -139,7 +145,7 @@ func (r *reaction) request(program *compiled) (lock.Request, render.Rollout, err
 		return lock.Request{}, rollout, err
 	}
 	rollout.Canary, rollout.RoleDependencies = nil, nil
-	of := &state.Version{ID: r.run.ID}
+	of := &state.Version{ID: r.of.ID}
 	req := r.turns.requestUnder(rollout, of, program.catalog)
 	req.Apart, req.Stale, req.Order, req.Parked = true, false, 0, r.local.Reacting != nil && r.local.Reacting.Held == nil
 	req.Waiting = func(w *lock.Wait) {
@@ -154,23 +160,23 @@ func ctxOf(r *reporter) context.Context { return r.ctx }
 
 // begins remembers that the node is at the run, here and in the fleet's record, before anything changes.
 func (r *reaction) begins(ctx context.Context, turn *lock.Turn) error {
-	r.result.State, r.result.Version, r.result.Reason, r.result.Remedy = state.Running, r.version.ID, "", ""
-	if r.result.Started.IsZero() {
-		r.result.Started = time.Now().UTC()
+	r.said.State, r.said.Version, r.said.Reason, r.said.Remedy = state.Running, r.version.ID, "", ""
+	if r.said.Started.IsZero() {
+		r.said.Started = time.Now().UTC()
 	}
-	r.local.Reacting = &state.Reacting{Run: r.run, Version: r.version, Result: r.result, Held: turn.Slot()}
+	r.local.Reacting = &state.Reacting{Run: r.of, Version: r.version, Result: r.said, Held: turn.Slot()}
 	if err := r.local.save(); err != nil {
 		return err
 	}
-	r.log.WithField("run", r.run.ID).Infof("reaction %s to %s, %d times", r.run.Reaction, r.run.Event.Name, r.run.Event.Occurrences)
-	return r.store.Reactions.Tell(ctx, r.run.ID, r.result)
+	r.log.WithField("run", r.of.ID).Infof("reaction %s to %s, %d times", r.of.Reaction, r.of.Event.Name, r.of.Event.Occurrences)
+	return r.store.Reactions.Tell(ctx, r.of.ID, r.said)
 }
 
-// waits tells for what the run waits on this host, and leaves it in the outcome of a pull that waits for nothing else.
-func (r *reaction) waits(ctx context.Context, reason, remedy string) error {
+// stays tells for what the run waits on this host, and leaves it in the outcome of a pull that waits for nothing else.
+func (r *reaction) stays(ctx context.Context, reason, remedy string) error {
 	if r.out.Wait == nil {
 		r.out.awaits(&lock.Wait{
-			Kind: state.WaitReaction, Gate: "reaction " + r.run.Reaction, Reason: reason, Remedy: state.Act(remedy),
+			Kind: state.WaitReaction, Gate: "reaction " + r.of.Reaction, Reason: reason, Remedy: state.Act(remedy),
 			Since: time.Now(),
 		})
 	}
@@ -179,22 +185,22 @@ func (r *reaction) waits(ctx context.Context, reason, remedy string) error {
 
 // tells tells the fleet for what the run waits.
 func (r *reaction) tells(ctx context.Context, reason, remedy string) error {
-	if r.result.State != state.Running {
-		r.result.State = state.ReactionWaits
+	if r.said.State != state.Running {
+		r.said.State = state.ReactionWaits
 	}
-	if r.result.Reason == reason {
+	if r.said.Reason == reason {
 		return nil
 	}
-	r.result.Reason, r.result.Remedy = reason, remedy
-	return r.store.Reactions.Tell(ctx, r.run.ID, r.result)
+	r.said.Reason, r.said.Remedy = reason, remedy
+	return r.store.Reactions.Tell(ctx, r.of.ID, r.said)
 }
 
 // ends records the end of the run on this host, with the release of its place.
 func (r *reaction) ends(ctx context.Context, turn *lock.Turn, how, reason string) error {
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	r.result.State, r.result.Reason, r.result.Remedy, r.result.Ended = how, reason, "", time.Now().UTC()
-	ops := r.store.Reactions.EndOps(r.run.ID, r.result)
+	r.said.State, r.said.Reason, r.said.Remedy, r.said.Ended = how, reason, "", time.Now().UTC()
+	ops := r.store.Reactions.EndOps(r.of.ID, r.said)
 	var err error
 	if turn != nil {
 		err = turn.End(ctx, ops...)
@@ -204,12 +210,12 @@ func (r *reaction) ends(ctx context.Context, turn *lock.Turn, how, reason string
 	if err != nil {
 		return err
 	}
-	if at := r.local.Reacting; at != nil && at.Run.ID == r.run.ID {
+	if at := r.local.Reacting; at != nil && at.Run.ID == r.of.ID {
 		r.places.slot.Store(r.local.Held)
 		r.local.Reacting = nil
 		err = errors.Join(r.local.save(), r.forgetJournal())
 	}
-	return errors.Join(err, r.store.Reactions.Ended(ctx, r.run))
+	return errors.Join(err, r.store.Reactions.Ended(ctx, r.of))
 }
 
 // reaction makes the program of a run of a reaction for this host.
@@ -230,12 +236,12 @@ func answerTo(in *render.Input, run *state.ReactionRun) {
 	if run == nil {
 		return
 	}
-	in.Event = eventOf(run.Event, run.ID)
+	in.Event = eventOf(run.Event)
 	in.Reaction = &render.Reacting{Reaction: run.Reaction, Hosts: run.Hosts}
 }
 
 // eventOf is an event as templates and expressions see it.
-func eventOf(e state.Reacted, cause string) map[string]any {
+func eventOf(e state.Reacted) map[string]any {
 	data := maps.Clone(e.Data)
 	if data == nil {
 		data = map[string]any{}
@@ -244,12 +250,16 @@ func eventOf(e state.Reacted, cause string) map[string]any {
 	for i, host := range slices.Sorted(slices.Values(e.About)) {
 		hosts[i] = host
 	}
+	cause := make([]any, len(e.Chain))
+	for i, c := range e.Chain {
+		cause[i] = map[string]any{"run": c.Run, "reaction": c.Reaction}
+	}
 	node := ""
 	if len(e.About) == 1 {
 		node = e.About[0]
 	}
 	return map[string]any{
 		"name": e.Name, "occurrences": e.Occurrences, "data": data, "node": node, "hosts": hosts, "id": e.ID,
-		"time": e.Time.UTC().Format(time.RFC3339), "by": e.By, "cause": cause,
+		"time": e.Time.UTC().Format(time.RFC3339), "cause": cause,
 	}
 }

@@ -13,27 +13,27 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// dir is where the run has its journal, and the files that it may put back: what it does is no part of what the host is
+// ownDir is where the run has its journal, and the files that it may put back: what it does is no part of what the host is
 // to be.
-func (r *reaction) dir() string { return filepath.Join(r.config.Paths.State, "reactions", r.run.ID) }
+func (r *reaction) ownDir() string { return filepath.Join(r.config.Paths.State, "reactions", r.of.ID) }
 
-func (r *reaction) forgetJournal() error { return os.RemoveAll(r.dir()) }
+func (r *reaction) forgetJournal() error { return os.RemoveAll(r.ownDir()) }
 
 // runs runs the jobs, or goes on with them, and records what came of it.
 func (r *reaction) runs(
 	ctx context.Context, req lock.Request, rollout render.Rollout, program *compiled, turn *lock.Turn,
 ) error {
-	if err := os.MkdirAll(r.dir(), 0o700); err != nil {
+	if err := os.MkdirAll(r.ownDir(), 0o700); err != nil {
 		return err
 	}
-	own, err := journal.Open(r.dir())
+	own, err := journal.Open(r.ownDir())
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.config.Agent.Deadline.Std()+r.Wait)
 	defer cancel()
 	says := r.reporter.steps(ctx, nil)
-	gates, err := r.gatesUnder(ctx, req, rollout, program, turn, says, own)
+	gates, err := newGates(ctx, r.pull, req, rollout, program, turn, says, own)
 	if err != nil {
 		return errors.Join(err, own.Close())
 	}
@@ -45,8 +45,8 @@ func (r *reaction) runs(
 	if err != nil {
 		return err
 	}
-	report.Reaction, report.Event = r.run.Reaction, r.run.Event.Name
-	r.out.reacted(report, r.run)
+	report.Reaction, report.Event = r.of.Reaction, r.of.Event.Name
+	r.out.reacted(report, r.of)
 	if end.silent { // the next pull goes on
 		return nil
 	}
@@ -56,11 +56,11 @@ func (r *reaction) runs(
 // options are how the jobs run: as in an upgrade, with a journal of their own.
 func (r *reaction) options(program *compiled, gates *gates, says *stepSays, own *journal.Journal) apply.Options {
 	o := apply.Options{
-		Run: r.run.ID, Host: r.agent.host(r.version.ID), Journal: own, Begin: says.begin, Watch: says.ended, Log: r.log,
-		Keep: filepath.Join(r.dir(), "lastgood"), Turn: true, Upgrade: true, Rest: r.pull.waits.rest,
+		Run: r.of.ID, Host: r.agent.host(r.version.ID), Journal: own, Begin: says.begin, Watch: says.ended, Log: r.log,
+		Keep: filepath.Join(r.ownDir(), "lastgood"), Turn: true, Upgrade: true, Rest: r.waits.rest,
 		FleetReader: r.fleetReaders(gates), Vault: r.compiler.keys.vault(), Gates: gates,
 	}
-	o.Host.Fence, o.Host.Fleet = gates.Fence, r.compiler.fleet()
+	o.Host.Fence, o.Host.Fleet, o.Host.Emit = gates.Fence, r.compiler.fleet(), r.agent.emits(r.of.Chain)
 	o.Await = func(a apply.Awaited) func(bool) {
 		return r.awaitsCondition(context.Background(), r.version, gates, says, a)
 	}
@@ -70,12 +70,12 @@ func (r *reaction) options(program *compiled, gates *gates, says *stepSays, own 
 // settles records what came of the run. One that waits, boots the host or was stopped goes on in the next pull.
 func (r *reaction) settles(ctx context.Context, report *apply.Report, rollout render.Rollout, turn *lock.Turn) error {
 	r.reports.keep(report)
-	r.result.Run, r.result.Changed = report.Run, report.Changed()
+	r.said.Run, r.said.Changed = report.Run, report.Changed()
 	after, cancel := afterwards(ctx)
 	defer cancel()
 	switch {
 	case report.Failed():
-		err := r.store.Reactions.Fail(after, r.run.ID, state.ReactionResult{Node: r.result.Node, Reason: report.Why()}, rollout.MaxFailures)
+		err := r.store.Reactions.Fail(after, r.of.ID, state.ReactionResult{Node: r.said.Node, Reason: report.Why()}, rollout.MaxFailures)
 		return errors.Join(err, r.ends(ctx, turn, state.Failed, report.Why()))
 	case report.Stopped != "" || report.Reboot || report.Leaving: // it keeps its place
 		return r.tells(after, report.Why(), "no action needed: the run goes on in the next pull")
@@ -83,7 +83,7 @@ func (r *reaction) settles(ctx context.Context, report *apply.Report, rollout re
 		r.places.slot.Store(r.local.Held)
 		r.local.Reacting.Held = nil
 		return errors.Join(turn.Park(after, state.Status{Reason: report.Why()}), r.local.save(),
-			r.waits(after, report.Why(), "start or mend what it waits for"))
+			r.stays(after, report.Why(), "start or mend what it waits for"))
 	}
 	return r.ends(ctx, turn, state.ReactionDone, "")
 }

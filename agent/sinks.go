@@ -24,7 +24,7 @@ func (a *answering) needsReactor(ctx context.Context) bool {
 
 // sendEvents sends the events of the log to the sinks of the fleet's version, as the reactor. While this host does not
 // have that version it sends nothing: the version may have taken a sink out.
-func (a *Agent) sendEvents(ctx context.Context, store *state.Store, since int64, follow bool) {
+func (a answerer) sendEvents(ctx context.Context, store *state.Store, since int64, follow bool) {
 	to := &sink.Couriers{
 		Store: store, Fleet: a.config.Fleet, Node: a.config.Node.Name, Log: a.logger.WithField("reactor", true),
 	}

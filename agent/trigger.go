@@ -105,7 +105,7 @@ func (l *oneLook) Watches() []string { return nil }
 
 // judgeTriggers judges the triggers of the version that the host runs, at the end of a pull. The agent judges those with
 // an interval of their own between pulls, too.
-func (p *pull) judgeTriggers(ctx context.Context) []state.Event {
+func (p happenings) judgeTriggers(ctx context.Context) []state.Event {
 	p.agent.triggers = nil
 	if p.program == nil || len(p.program.catalog.Triggers) == 0 || ctx.Err() != nil {
 		return nil

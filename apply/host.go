@@ -32,6 +32,8 @@ type Host struct {
 	Abandoned *Abandoned
 	// Live receives the lines that commands of steps print, as they come and one at a time. Nil: nobody watches.
 	Live func(step, line string)
+	// Emit keeps an event until the fleet has it. Nil: nobody here does that.
+	Emit func(ctx context.Context, e EmittedEvent) error
 
 	own Abandoned // where Abandoned is nil
 
@@ -57,6 +59,14 @@ type Fleet interface {
 	Announce(ctx context.Context, s render.Service) error
 	// Withdraw takes this node's instance back.
 	Withdraw(ctx context.Context, name string) error
+}
+
+// EmittedEvent is an event of a step. Who keeps it says when it happened, and what caused it.
+type EmittedEvent struct {
+	Name   string
+	Data   map[string]any // plain data, as JSON has it
+	Dedupe string
+	Hosts  []string // that it is about
 }
 
 // onceOnly is something that is done at most once in a run.

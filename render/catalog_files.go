@@ -15,7 +15,7 @@ func (c *Catalog) File(name string) ([]byte, error) {
 	}
 	p, ok := c.repo.locate(full)
 	if !ok {
-		hint := DidYouMean(name, c.repo.filesBelow("files"))
+		hint := DidYouMean(name, filesBelow(c.repo.layers, "files"))
 		return nil, fmt.Errorf("there is no %s in the repository%s", full, inBrackets(hint))
 	}
 	if IsSealed(full) {
@@ -74,9 +74,9 @@ func (c *Catalog) Template(
 }
 
 // filesBelow are the regular files below a folder, relative to it.
-func (r *Repository) filesBelow(dir string) []string {
+func filesBelow(layers []Layer, dir string) []string {
 	var out []string
-	for _, l := range r.layers {
+	for _, l := range layers {
 		_ = fs.WalkDir(l.FS, dir, func(p string, d fs.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() {
 				out = append(out, strings.TrimPrefix(p, dir+"/"))

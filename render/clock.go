@@ -27,8 +27,8 @@ func within(parent context.Context, limit time.Duration, late error) (context.Co
 	return context.WithTimeoutCause(parent, limit, late)
 }
 
-// stopwatch ends the evaluation of an expression after a time. It stands still while a macro of it runs a command, which
-// has a time of its own. A nil stopwatch does nothing.
+// stopwatch ends the evaluation of an expression after a time. It stands still while a macro of it runs a command,
+// which has a time of its own. A nil stopwatch does nothing.
 type stopwatch struct {
 	timer *time.Timer
 	left  time.Duration

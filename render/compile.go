@@ -249,7 +249,7 @@ func (f *documents) render(p place, isTemplate bool) *document {
 	}
 	if doc != nil && doc.root != nil {
 		doc.partial, doc.cut, doc.broken = partial, cut, len(errs) > 0 || cut
-		doc.waits = strings.HasPrefix(p.path, "jobs/")
+		doc.waits, doc.shown = strings.HasPrefix(p.path, "jobs/"), strings.HasPrefix(p.path, "events/")
 		if !doc.waits { // the steps of a job are looked at one by one, when their forEach is expanded
 			f.checkPlaces(doc, doc.root, false)
 			if !strings.HasPrefix(p.path, "vars/") {

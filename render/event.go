@@ -33,7 +33,8 @@ func (in Input) event() (map[string]any, error) {
 		out["occurrences"] = out["occurences"]
 	}
 	for to, from := range map[string]string{
-		"occurences": "occurrences", "Occurences": "occurrences", "Occurrences": "occurrences", "Name": "name", "Data": "data",
+		"occurences": "occurrences", "Occurences": "occurrences", "Occurrences": "occurrences",
+		"Name": "name", "Data": "data",
 	} {
 		if value, ok := out[from]; ok {
 			out[to] = value

@@ -26,7 +26,9 @@ type eventGlob struct {
 func parseEventGlob(text string) (eventGlob, error) {
 	if !strings.ContainsAny(text, `*?[\`) {
 		if !safetext.EventName(text) {
-			return eventGlob{}, errors.New("is no name of an event: write a path such as backup/failed, or a glob such as backup/*")
+			return eventGlob{}, errors.New(
+				"is no name of an event: write a path such as backup/failed, or a glob such as backup/*",
+			)
 		}
 		return eventGlob{words: strings.Split(text, "/")}, nil
 	}
@@ -39,7 +41,9 @@ func parseEventGlob(text string) (eventGlob, error) {
 		_, err := path.Match(word, "")
 		switch {
 		case strings.Contains(word, "**"):
-			return g, errors.New("is no glob over names of events: ** is the last word and matches all that follows, such as backup/**")
+			return g, errors.New(
+				"is no glob over names of events: ** is the last word and matches all that follows, such as backup/**",
+			)
 		case err != nil:
 			return g, fmt.Errorf("is no glob over names of events: %q: %w", word, err)
 		case word == "" || !strings.ContainsAny(word, `*?[\`) && !safetext.EventName(word):

@@ -24,8 +24,16 @@ var (
 // MadeUpEvent is an event for the reaction that is about one host, to check its jobs with. Its data has what the
 // repository asks for, each value named for its keys: <event.data.KEY>.
 func (r *Reaction) MadeUpEvent(host string) map[string]any {
+	return map[string]any{
+		"name": r.events.example(), "occurrences": r.Limiter.MinOccurrences, "data": r.repo.reacts.asked(), "node": host,
+		"hosts": []any{host}, "time": "2000-01-01T00:00:00Z", "id": "made-up", "cause": []any{},
+	}
+}
+
+// dataAskedFor is a value for all that some of the texts ask of the data of an event.
+func dataAskedFor(texts []TextFile) map[string]any {
 	data := map[string]any{}
-	for _, f := range r.repo.Texts() {
+	for _, f := range texts {
 		for _, m := range asksForData.FindAllStringSubmatchIndex(f.Text, -1) {
 			path := m[2:4]
 			if path[0] < 0 {
@@ -38,10 +46,7 @@ func (r *Reaction) MadeUpEvent(host string) map[string]any {
 			put(data, keys, rangesOver.MatchString(f.Text[:m[0]]))
 		}
 	}
-	return map[string]any{
-		"name": r.events.example(), "occurrences": r.Limiter.MinOccurrences, "data": data, "node": host, "hosts": []any{host},
-		"time": "2000-01-01T00:00:00Z", "id": "made-up", "cause": []any{},
-	}
+	return data
 }
 
 // put makes a value for a path of keys. What has keys below it is a map.
@@ -74,8 +79,8 @@ const madeUpMark = "<event.data."
 // noSuchField is a key that no event has: the data has all that is asked for.
 var noSuchField = regexp.MustCompile(`^event\.[\w.]+: there is no "`)
 
-// OfMadeUp reports a mistake that says nothing of the repository: it is about a value of the event that was made up, and
-// not about a key that no event has.
+// OfMadeUp reports a mistake that says nothing of the repository: it is about a value of the event that was made up,
+// and not about a key that no event has.
 func OfMadeUp(e *Error) bool {
 	return strings.Contains(e.Message, madeUpMark) || e.event && !noSuchField.MatchString(e.Message)
 }
@@ -87,8 +92,8 @@ type Emit struct {
 	Pos   Position
 }
 
-// Emits are the events that the catalog's steps raise, as far as their names are known.
-func (c *Catalog) Emits() []Emit {
+// Emits are the events that the steps of a catalog raise, as far as their names are known.
+func Emits(c *Catalog) []Emit {
 	var out []Emit
 	for _, j := range c.Jobs {
 		for _, s := range j.Steps {

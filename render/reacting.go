@@ -1,10 +1,10 @@
 package render
 
 import (
+	"fmt"
 	"io/fs"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -18,11 +18,15 @@ type Reacting struct {
 
 // compileReactions reads the reactions, so that their mistakes are those of the version.
 func (c *compiler) compileReactions() {
-	set, err := c.repo.reactions(c.scope.in.Context, c.scope.x)
-	if err != nil { // the time is over: told at the end
+	set, err := c.repo.reacts.read(c.scope.in.Context, c.scope.x)
+	if err != nil { // the time is over
+		c.fail(&Error{Pos: Position{File: "reactions"}, Message: err.Error(), cause: err})
 		return
 	}
-	c.errs = append(c.errs, set.errs...)
+	for _, e := range set.errs {
+		own := *e // secrets are taken out of mistakes, host by host
+		c.fail(&own)
+	}
 	for _, r := range set.list {
 		for _, part := range r.parts {
 			if part.key != nil {
@@ -34,8 +38,8 @@ func (c *compiler) compileReactions() {
 
 // react collects the jobs of a reaction in the place of those of the base files.
 func (j *jobsCompiler) react(run *Reacting) {
-	set, err := j.c.repo.reactions(j.c.scope.in.Context, j.c.scope.x)
-	if err != nil {
+	set, err := j.c.repo.reacts.read(j.c.scope.in.Context, j.c.scope.x)
+	if err != nil { // compileReactions told it
 		return
 	}
 	at := slices.IndexFunc(set.list, func(r *Reaction) bool { return r.Name == run.Reaction })
@@ -43,17 +47,22 @@ func (j *jobsCompiler) react(run *Reacting) {
 		return
 	}
 	if at < 0 {
-		e := &Error{Pos: Position{File: "reactions"}}
-		e.Message = "the version has no reaction " + strconv.Quote(shortened(run.Reaction)) + ": it was removed or has another name now"
-		var names []string
-		for _, r := range set.list {
-			names = append(names, r.Name)
-		}
-		e.Hint = DidYouMean(run.Reaction, names)
-		j.c.fail(e)
+		j.c.fail(set.unknown(run.Reaction))
 		return
 	}
 	j.reactionJobs(set.list[at], run)
+}
+
+// unknown is the mistake of a run of a reaction that the version does not have.
+func (s *reactionSet) unknown(name string) *Error {
+	e := &Error{Pos: Position{File: "reactions"}}
+	e.Message = fmt.Sprintf("the version has no reaction %q: it was removed or has another name now", shortened(name))
+	var names []string
+	for _, r := range s.list {
+		names = append(names, r.Name)
+	}
+	e.Hint = DidYouMean(name, names)
+	return e
 }
 
 // reactionJobs reads the jobs that the node has of a reaction.
@@ -67,7 +76,8 @@ func (j *jobsCompiler) reactionJobs(of *Reaction, run *Reacting) {
 			given[e.Name] = append(given[e.Name], part.target)
 			if yes {
 				pos := part.doc.pos(part.nodes[i])
-				j.add(part.doc, part.nodes[i], &Job{Name: e.Name, Conditions: e.Conditions, Pos: pos, root: e.Name}, known)
+				job := &Job{Name: e.Name, Conditions: e.Conditions, Pos: pos, root: e.Name}
+				j.add(part.doc, part.nodes[i], job, known)
 			}
 		}
 	}

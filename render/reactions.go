@@ -3,11 +3,8 @@ package render
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
-
-	"go.yaml.in/yaml/v4"
 )
 
 // Reaction says which jobs start, on which hosts, when events of a name happen. It is immutable.
@@ -56,173 +53,17 @@ type reactionSet struct {
 	errs      ErrorList
 }
 
-// Reactions are the reactions of the repository, sorted by name. They are read once; an error that is no ErrorList, such
-// as that of ctx, is not kept.
+// Reactions are the reactions of the repository, sorted by name; beside an ErrorList, those without mistakes. They are
+// read once; another error, such as that of ctx, is not kept.
 func (r *Repository) Reactions(ctx context.Context) ([]*Reaction, error) {
 	s := &scope{macros: &macroSet{}}
 	release := r.enter(s)
 	defer release()
-	set, err := r.reactions(ctx, s.x)
+	set, err := r.reacts.read(ctx, s.x)
 	if err != nil {
 		return nil, err
 	}
 	return set.list, set.errs.Err()
-}
-
-// reactions reads the reactions for whoever has an execution.
-func (r *Repository) reactions(ctx context.Context, x *execution) (*reactionSet, error) {
-	if r.reacts != nil {
-		return r.reacts, nil
-	}
-	c := newCompiler(r, &scope{macros: &macroSet{}, x: x})
-	c.compileInventory()
-	set, found := &reactionSet{inventory: c.inventory}, map[string]*Reaction{}
-	c.errs = nil // of the inventory: each catalog tells them
-	for _, path := range r.list("reactions") {
-		if err := over(ctx); err != nil {
-			return nil, err
-		}
-		doc := c.files.plain(path)
-		var body reactionsFile
-		if doc == nil {
-			continue
-		}
-		c.files.decode(doc, &body) // what is wrong with one does not hide what is wrong with others
-		for _, written := range body.Reactions {
-			c.addReaction(found, doc, written)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		if one := found[name]; !one.bad {
-			set.list = append(set.list, one)
-		}
-	}
-	set.errs, r.reacts = c.errs, set
-	return set, nil
-}
-
-// addReaction adds a reaction that a document has, unless there is one of its name.
-func (c *compiler) addReaction(to map[string]*Reaction, doc *document, written writtenReaction) {
-	name, before := written.key.Value, len(c.errs)
-	if first := to[name]; first != nil {
-		c.fail(doc.errorAt(written.key, "reaction %q stands in %s, too: give both jobs to one", name, first.Pos))
-		return
-	}
-	to[name] = c.reaction(doc, written)
-	to[name].bad = written.bad || len(c.errs) > before
-}
-
-// reaction makes a reaction of what is written, and finds what is wrong with it.
-func (c *compiler) reaction(doc *document, written writtenReaction) *Reaction {
-	name, body := written.key.Value, written.body
-	out := &Reaction{
-		Name: name, Limiter: body.TriggerLimiter.limiter(), OnChange: body.Reaction.On.change, Targets: body.Reaction.Targets,
-		Pos: doc.pos(written.key), repo: c.repo,
-	}
-	var err error
-	if out.events, err = parseEventGlob(name); err != nil {
-		c.fail(doc.errorAt(written.key, "%q %v", shortened(name), err))
-	}
-	start := fieldOf(written.value, "reaction")
-	if out.Targets != "" && out.Targets != targetsAll && out.Targets != targetsEvent {
-		if out.narrow, err = ParseTarget(out.Targets); err != nil {
-			e := doc.errorAt(fieldOf(start, "targets"), "targets: %v", err)
-			e.Hint = "write all, event, or a target such as role=web"
-			c.fail(e)
-		}
-	}
-	if when := body.Reaction.Conditions.When; when != nil {
-		out.when = &when.Condition
-		c.errs = append(c.errs, out.when.ofFleet()...)
-	}
-	switch jobs := body.Reaction.Jobs; {
-	case jobs.node != nil:
-		c.reactionParts(out, doc, jobs)
-	case !written.bad: // reaction: with nothing behind it
-		c.fail(doc.errorAt(written.key, "reaction %q is empty: write reaction: {jobs: {'*': [{name: JOB}]}}", shortened(name)))
-	}
-	return out
-}
-
-// reactionParts finds the jobs of a reaction.
-func (c *compiler) reactionParts(of *Reaction, doc *document, jobs reactionJobs) {
-	before, entries := len(c.errs), 0
-	for _, t := range jobs.targets {
-		c.reactionTarget(of, reactionPart{t, doc})
-	}
-	every, _ := ParseTarget("*") // it is one
-	for i, e := range jobs.list {
-		at := resolve(jobs.node.Content[i])
-		if targets, own := c.jobTargets(e.Name); own {
-			c.ownTargets(of, targets)
-			continue
-		}
-		one := targetEntries[reactionJob]{target: every, entries: []reactionJob{{Name: e.Name}}, nodes: []*yaml.Node{at}}
-		c.reactionTarget(of, reactionPart{one, doc})
-	}
-	for _, part := range of.parts {
-		entries += len(part.entries)
-	}
-	if entries == 0 && len(c.errs) == before && jobs.node.Kind != yaml.ScalarNode || isNull(jobs.node) {
-		e := doc.errorAt(jobs.node, "jobs: nothing starts: no job is named")
-		e.Hint = "name one: jobs: {'*': [{name: JOB}]}"
-		c.fail(e)
-	}
-}
-
-// reactionTarget adds the jobs of a target, each of which has to be a file of steps.
-func (c *compiler) reactionTarget(of *Reaction, part reactionPart) {
-	for i, e := range part.entries {
-		path := "jobs/" + e.Name + ".yaml"
-		switch _, own := c.jobTargets(e.Name); {
-		case e.Name == "": // that was reported
-		case !c.repo.exists(path):
-			err := part.doc.errorAt(part.nodes[i], "job %q: there is no %s", e.Name, path)
-			err.Hint = c.repo.fileHint("jobs", e.Name)
-			c.fail(err)
-		case own:
-			err := part.doc.errorAt(part.nodes[i], "job %q has targets of its own in %s, and cannot stand below one", e.Name, path)
-			err.Hint = "name it in the reaction's list: jobs: [{name: " + e.Name + "}]"
-			c.fail(err)
-		}
-	}
-	of.parts = append(of.parts, part)
-}
-
-// jobTargets is a file of jobs/ that has targets of its own, as far as its text tells: it is not read for a host.
-func (c *compiler) jobTargets(name string) (p place, own bool) {
-	p, ok := c.repo.locate("jobs/" + name + ".yaml")
-	if !ok || name == "" {
-		return p, false
-	}
-	fields := topFields(p.layer.FS, p.path)
-	if slices.Contains(fields, "spec") {
-		fields = append(fields, fieldsUnderSpec(p.layer.FS, p.path)...)
-	}
-	return p, slices.Contains(fields, "jobs") && !slices.Contains(fields, "steps")
-}
-
-// ownTargets adds the jobs of a file with targets of its own.
-func (c *compiler) ownTargets(of *Reaction, p place) {
-	src, bad := c.repo.load(c.scope, p, false)
-	if bad != nil {
-		c.fail(bad)
-		return
-	}
-	if at := templateIn(src.text); at >= 0 {
-		e := src.errorAt(src.pos(at), "a file of jobs with targets of its own is no template: it says for the fleet who gets what")
-		e.Hint = "templates belong in the files of steps that it names"
-		c.fail(e)
-		return
-	}
-	doc := c.files.render(p, false)
-	var body jobTargets
-	if doc == nil || !c.files.decode(doc, &body) {
-		return
-	}
-	for _, t := range body.Jobs {
-		c.reactionTarget(of, reactionPart{t, doc})
-	}
 }
 
 // Matches reports that the reaction answers events of a name.
@@ -239,8 +80,8 @@ func (r *Reaction) PerHost() bool { return r.Targets == targetsEvent }
 func (r *Reaction) Hosts(nodes map[string]map[string]string, about []string) []string {
 	var out []string
 	for name, labels := range nodes {
-		if r.narrowed(name, labels, about) &&
-			slices.ContainsFunc(r.parts, func(p reactionPart) bool { return len(p.entries) > 0 && p.target.Matches(name, labels) }) {
+		has := func(p reactionPart) bool { return len(p.entries) > 0 && p.target.Matches(name, labels) }
+		if r.narrowed(name, labels, about) && slices.ContainsFunc(r.parts, has) {
 			out = append(out, name)
 		}
 	}
@@ -269,8 +110,8 @@ func (r *Reaction) Jobs() []string {
 	return distinct(out)
 }
 
-// Holds judges its condition, which is true where it has none. Of the input count Context, View, Event, Version, Release
-// and Agent. An error says that the condition cannot be judged, or why Context ended.
+// Holds judges its condition, which is true where it has none. Of the input it looks at Context, View, Event, Version,
+// Release and Agent. An error says that the condition cannot be judged, or why Context ended.
 func (r *Reaction) Holds(in Input) (bool, error) {
 	if r.when == nil {
 		return true, nil
@@ -278,7 +119,7 @@ func (r *Reaction) Holds(in Input) (bool, error) {
 	s := &scope{in: in, macros: &macroSet{}, all: newPool(), secrets: newSecretTexts()}
 	release := r.repo.enter(s)
 	defer release()
-	s.in.View = in.View.over(r.repo.reacts.inventory)
+	s.in.View = in.View.over(r.repo.reacts.kept.inventory)
 	out, err := runExpression(r.when.code, s)
 	if stop := over(in.Context); stop != nil {
 		return false, stop

@@ -60,7 +60,7 @@ func (t *reactionTable) decode(d *decoder, n *yaml.Node) {
 	for _, e := range entries(n) {
 		one, before := writtenReaction{key: e.key, value: e.value}, len(d.errs)
 		if isNull(e.value) {
-			d.failf(e.key, "reaction %q is empty: write reaction: {jobs: {'*': [{name: JOB}]}}", shortened(e.key.Value))
+			d.failf(e.key, emptyReaction, shortened(e.key.Value))
 		}
 		d.value(e.value, reflect.ValueOf(&one.body).Elem(), e.key.Value)
 		one.bad = len(d.errs) > before
@@ -123,7 +123,9 @@ func (j *reactionJobs) decode(d *decoder, n *yaml.Node) {
 	case n.Kind == yaml.MappingNode:
 		j.targets.decode(d, n)
 	default:
-		d.failf(n, "jobs: expected a map of targets, or a list of job files such as [{name: web}], found %s", kindName(n))
+		d.failf(
+			n, "jobs: expected a map of targets, or a list of job files such as [{name: web}], found %s", kindName(n),
+		)
 	}
 }
 
@@ -131,7 +133,8 @@ func (j *reactionJobs) shape() *Shape {
 	list := &Shape{Kind: List, Elem: ShapeOf(reflect.TypeFor[reactionName]())}
 	byTarget := (*targeted[reactionJob])(nil).shape()
 	return &Shape{
-		Kind: Either, Name: "lists by target, or list of job files", NotNull: true, Either: []*Shape{byTarget, list},
+		Kind: Either, Name: "lists by target, or list of job files", NotNull: true,
+		Either: []*Shape{byTarget, list},
 	}
 }
 
@@ -155,8 +158,8 @@ func (c *reactionConditions) decode(d *decoder, n *yaml.Node) {
 
 func (w *reactionWhen) decode(d *decoder, n *yaml.Node) {
 	said := map[string]string{
-		"retry": "a reaction is judged once, when its events are there: triggerLimiter.waitForMore waits for more of them, " +
-			"and the conditions of a job have retry",
+		"retry": "a reaction is judged once, when its events are there: triggerLimiter.waitForMore waits for more of " +
+			"them, and the conditions of a job have retry",
 	}
 	d.object(d.without(n, said), reflect.ValueOf(w).Elem(), "when")
 }

@@ -337,11 +337,14 @@ func TestReactionCatalogMistakes(t *testing.T) {
 		{"e", step("parameters: {z: '{{ index event.data \"nope\" }}'}"), `nope`},
 		{"e", step("parameters: {z: '{{ event.hosts }}'}"), `event.hosts: there is no "hosts" (known: data, name, occurences, occurrences)`},
 		{"e", step("conditions: {when: {condition: 'event.dta.x > 1'}}"), `expression: an event has no "dta" (did you mean "data"?)`},
+		{"e", "steps:\n- {name: a, action: '{{ event.data.disk }}'}\n", `jobs/clean.yaml:2:21: which action runs cannot come from an event`},
+		{"e", "steps:\n- {name: a, spec: {action: 'cmd.{{ event.name }}'}}\n", `which action runs cannot come from an event`},
+		{"e", step("conditions: {when: {condition: \"'{{ event.data.evil }}' == 'x'\"}}"), `an expression cannot hold a text that comes from`},
 		{"gone", step("sensitive: true"), `reactions: the version has no reaction "gone": it was removed or has another name now`},
 		{"ee", step("sensitive: true"), `the version has no reaction "ee": it was removed or has another name now (did you mean "e"?)`},
 	} {
 		in := web1
-		in.Event, in.Reaction = map[string]any{"name": "e", "occurrences": 1, "data": map[string]any{"disk": "sda"}}, &Reacting{c.reaction, []string{"web1"}}
+		in.Event, in.Reaction = map[string]any{"name": "e", "occurrences": 1, "data": map[string]any{"disk": "sda", "evil": "' == '' or '' == '"}}, &Reacting{c.reaction, []string{"web1"}}
 		_, err := repo(reacting("reactions: {e: {reaction: {jobs: [{name: clean}]}}}\n", "jobs/clean.yaml", c.job)).Compile(in)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %s\n got %v\nwant %s", c.reaction, c.job, err, c.want)

@@ -35,9 +35,9 @@ type Repository struct {
 	actions    int // of all templates that were read
 	sealed     sealedFiles
 
-	extensions *extensions  // nil: not read yet
-	reacts     *reactionSet // nil: not read yet
-	asks       atomic.Bool  // something that was read may ask for the fleet
+	extensions *extensions // nil: not read yet
+	reacts     reactionFiles
+	asks       atomic.Bool // something that was read may ask for the fleet
 }
 
 // asking is what templates and expressions ask for the fleet by. A word in a comment does no harm: the fleet is read
@@ -63,6 +63,7 @@ func Open(layers ...Layer) *Repository {
 		byPath: map[string]*source{},
 		broken: map[string]*Error{},
 	}
+	r.reacts = reactionFiles{r: r, asked: sync.OnceValue(func() map[string]any { return dataAskedFor(r.Texts()) })}
 	r.sealed = sealedFiles{r: r, texts: map[string]string{}, sops: map[string]bool{}, rules: map[string]layerRules{}}
 	return r
 }

@@ -320,7 +320,7 @@ func (f *documents) checkSecretPlaces(doc *document, n *yaml.Node) {
 		return
 	}
 	for i, c := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 1 && slices.Contains(hiddenFields, n.Content[i-1].Value) {
+		if n.Kind == yaml.MappingNode && i%2 == 1 && !doc.shown && slices.Contains(hiddenFields, n.Content[i-1].Value) {
 			continue
 		}
 		f.checkSecretPlaces(doc, c)

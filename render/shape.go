@@ -63,8 +63,8 @@ func Kinds() []Kind {
 	of := func(v any) *Shape { return ShapeOf(reflect.TypeOf(v)) }
 	macros := &Shape{Kind: Object, Name: "macros by name", Type: reflect.TypeFor[macroFile](), Elem: macroShape()}
 	macros.Fields = of(macroFile{}).Fields
-	triggers := &Shape{Kind: Object, Name: "triggers by name", Type: reflect.TypeFor[triggerFile](), Elem: of(triggerBody{})}
-	triggers.Fields = of(triggerFile{}).Fields
+	triggers := of(triggerFile{})
+	triggers.Name, triggers.Elem = "triggers by name", of(triggerBody{})
 	return []Kind{
 		{"pullet", FleetFile, false, true, of(Fleet{})},
 		{"base-config", ConfigFile, false, true, of(configFile{})},

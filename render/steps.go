@@ -136,6 +136,9 @@ func (j *jobsCompiler) step(d *decoder, one instance, job *Job, file *jobFile) *
 	before := len(d.errs)
 	var body stepBody
 	d.value(one.node, reflect.ValueOf(&body).Elem(), "step")
+	if at := body.actionNode(); at != nil && isOpaque(at) && j.c.scope.in.Event != nil {
+		d.failf(at, "which action runs cannot come from an event or from what hosts say: whoever raises it would choose")
+	}
 	step := d.step(&body, job, file)
 	step.item, step.secretItem = one.item, j.c.scope.secrets.hasAny(textsIn(one.item, nil))
 	step.Secret = j.c.scope.secrets.inNode(d.doc, one.node)
@@ -151,6 +154,14 @@ func (j *jobsCompiler) step(d *decoder, one instance, job *Job, file *jobFile) *
 		step.Action = ""
 	}
 	return step
+}
+
+// actionNode is where the action is named; nil where it is not.
+func (b *stepBody) actionNode() *yaml.Node {
+	if b.Spec != nil {
+		return b.Spec.Action.node
+	}
+	return b.Action.node
 }
 
 // specNode is what stands under spec.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 )
 
@@ -86,7 +87,7 @@ func TestTriggerMistakes(t *testing.T) {
 
 // TestStopwatch: it ends after the time that it ran, not after that which passed.
 func TestStopwatch(t *testing.T) {
-	ctx, watch, cancel := timed(nil, 50*time.Millisecond)
+	ctx, watch, cancel := timed(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	watch.stop()
 	time.Sleep(200 * time.Millisecond)
@@ -97,5 +98,23 @@ func TestStopwatch(t *testing.T) {
 	<-ctx.Done()
 	if err := over(ctx); err != errExpressionTime {
 		t.Error(err)
+	}
+}
+
+// TestSecretsInEvents: what an event says is shown to everybody, whatever its keys are called.
+func TestSecretsInEvents(t *testing.T) {
+	vars, secrets, err := HostVars(fstest.MapFS{"s.yaml": {Data: []byte("sensitive: true\ntoken: very-secret\n")}}, "vars.d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, data := range []string{"{a: '{{ vars.token }}'}", "{parameters: '{{ vars.token }}'}", "{a: {defaults: ['{{ vars.token | b64enc }}']}}"} {
+		in := web1
+		in.HostVars, in.Secrets = vars, secrets
+		_, err := repo(map[string]string{
+			"base/events.yaml": "events: {triggers: {'*': [{name: a}]}}\n", "events/a.yaml": "a: {expression: 'true', data: " + data + "}\n",
+		}).Compile(in)
+		if err == nil || !strings.Contains(err.Error(), "a secret cannot stand here, where it would be shown") || strings.Contains(err.Error(), "very-secret") {
+			t.Errorf("%s: %v", data, err)
+		}
 	}
 }

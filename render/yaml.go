@@ -16,6 +16,7 @@ type document struct {
 	root   *yaml.Node // nil: an empty file
 	values int        // how many there are, with aliases followed
 	waits  bool       // values of parameters may wait for steps
+	shown  bool       // no field of it is kept from anybody
 	broken bool       // keys stand twice in it, or a block was left out
 
 	partial, cut bool // its template failed: marks stand for values, or a block was left out

@@ -41,6 +41,7 @@ type Overview struct {
 	Switches map[string]Switch                // all that operators set, by scope, with "pause" and "store"
 	Ending   []EndingSoon                     // certificates near their end
 	Carriers string                           // for what the next change of the datastore's members waits; "": for nothing
+	Reacts   bool                             // something is on record of reactions
 	Settled  map[string]Settlement            // step -> what was said of it last, in the fleet's version or in its life
 
 	holders   map[string]int64  // node -> the revision at which the slot that it holds was written
@@ -64,7 +65,7 @@ func (s *Views) Fleet(ctx context.Context, facts bool) (*Overview, error) {
 	if facts {
 		prefixes = append(prefixes, "facts/", "service/")
 	}
-	o, err := s.read(ctx, prefixes...)
+	o, err := s.read(ctx, prefixes, s.reacts()...)
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +83,12 @@ func (s *Views) Fleet(ctx context.Context, facts bool) (*Overview, error) {
 
 // Templates reads what templates see of the fleet, at one revision: nodes and who of them answers, facts, services.
 func (s *Views) Templates(ctx context.Context) (*Overview, error) {
-	return s.read(ctx, "node/", "alive/", "facts/", "service/")
+	return s.read(ctx, []string{"node/", "alive/", "facts/", "service/"})
 }
 
-func (s *Views) read(ctx context.Context, prefixes ...string) (*Overview, error) {
-	ops := []clientv3.Op{clientv3.OpGet(s.store.Versions.CurrentKey())}
+// read reads the records below prefixes, and what further operations read.
+func (s *Views) read(ctx context.Context, prefixes []string, more ...clientv3.Op) (*Overview, error) {
+	ops := append(more, clientv3.OpGet(s.store.Versions.CurrentKey()))
 	for _, p := range prefixes {
 		ops = append(ops, clientv3.OpGet(s.store.prefix+p, clientv3.WithPrefix()))
 	}
@@ -152,6 +154,8 @@ func (o *Overview) add(s *Store, k Key, kv *mvccpb.KeyValue) {
 	case "authority":
 		a, _ := Read[Authority](s, kv) // one that cannot be read names nobody
 		o.Ending = a.Ending
+	case "reactor/group/HASH", "reaction_given/WORD", "reaction_paused/HASH":
+		o.Reacts = true
 	case "store_grace":
 		o.Grace = true // it goes with its lease
 	case "skipped":

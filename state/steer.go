@@ -145,7 +145,7 @@ const maxForgotten = 100
 // forgotten are the versions that nodes run, or say that they run, and that neither the history nor known has: etcd was
 // restored from before they were set.
 func forgotten(ctx context.Context, s *Store, history []Version, known []string) ([]string, error) {
-	o, err := s.Views.read(ctx, "running_version/", "doubting/")
+	o, err := s.Views.read(ctx, []string{"running_version/", "doubting/"})
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/pullet/pullet/apply/action/archive"
 	"github.com/pullet/pullet/apply/action/basic"
 	"github.com/pullet/pullet/apply/action/command"
+	emit "github.com/pullet/pullet/apply/action/event"
 	"github.com/pullet/pullet/apply/action/file"
 	"github.com/pullet/pullet/apply/action/git"
 	"github.com/pullet/pullet/apply/action/mount"
@@ -36,6 +37,7 @@ func All() []apply.Spec {
 		pkg.Actions(),
 		systemd.Actions(),
 		offer.Actions(),
+		emit.Actions(),
 		account.Actions(),
 		system.Actions(),
 		mount.Actions(),

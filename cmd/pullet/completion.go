@@ -32,7 +32,10 @@ func (a completions) complete(root *cobra.Command) {
 		"history": places(a.runs),
 		"verify":  first(versions, nodes), "wait": places(versions), "decommission": places(nodes),
 		"rollout start": places(versions), "rollout undo": places(versions), "rollout settle": places(a.ofFleet(targetedIn)),
-		"services": places(a.services), "extension remove": places(a.ofFleet(extensionsIn)),
+		"events": places(a.ofFleet(eventsIn)), "events show": places(a.ofFleet(eventIDsIn)),
+		"reactions show": places(a.ofFleet(runsIn)), "reactions pause": places(a.ofFleet(reactionsIn)),
+		"reactions resume": places(a.ofFleet(pausedIn)),
+		"services":         places(a.services), "extension remove": places(a.ofFleet(extensionsIn)),
 		"set-status": places(fixed(state.Provisioned, state.Configured, state.Validated),
 			fixed(state.Running, state.Success, state.Failed, state.Pending)),
 	} {
@@ -45,7 +48,7 @@ func (a completions) complete(root *cobra.Command) {
 		"disable --role": roles,
 		" --output":      outputs, "run --target": nodes, "run --stage": nodes, "run --cancel": a.ofFleet(commandsIn),
 		" --log-format": fixed("text", "json"), "failures --category": fixed(state.Categories()...),
-		"nodes --role": roles, "nodes --state": fixed(allStates...), "rollout resume --role": roles,
+		"event emit --host": nodes, "nodes --role": roles, "nodes --state": fixed(allStates...), "rollout resume --role": roles,
 		"set-status --node": nodes, "forget --job": a.leftJobs,
 		"render --node": inventoryNames, "graph --node": inventoryNames,
 		"eval --node": func(ctx context.Context, args []string, typed string) ([]string, error) {
@@ -83,7 +86,7 @@ func onlyFiles(c *cobra.Command) {
 
 // namesFile reports a flag whose value is a file or a directory.
 func namesFile(flag string) bool {
-	return slices.Contains([]string{"config", "root", "facts", "event", "host-vars", "instructions", "write"}, flag)
+	return slices.Contains([]string{"config", "root", "facts", "event", "host-vars", "instructions", "write", "data-file"}, flag)
 }
 
 // commandsIn are the commands of run that nodes may still begin with.

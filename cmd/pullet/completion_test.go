@@ -45,7 +45,7 @@ func TestCompletionEnds(t *testing.T) {
 // TestCompletionTables: the commands and flags of the tables are there.
 func TestCompletionTables(t *testing.T) {
 	root := (&app{out: io.Discard, err: io.Discard}).root()
-	for _, path := range [][]string{{"explain"}, {"schema"}, {"facts"}, {"history"}, {"verify"}, {"wait"}, {"decommission"}, {"rollout", "start"}, {"rollout", "undo"}, {"rollout", "settle"}, {"services"}, {"set-status"}, {"extension", "remove"}} {
+	for _, path := range [][]string{{"explain"}, {"schema"}, {"facts"}, {"history"}, {"verify"}, {"wait"}, {"decommission"}, {"rollout", "start"}, {"rollout", "undo"}, {"rollout", "settle"}, {"services"}, {"set-status"}, {"extension", "remove"}, {"events"}, {"events", "show"}, {"reactions", "show"}, {"reactions", "pause"}, {"reactions", "resume"}} {
 		if c, rest, err := root.Find(path); err != nil || len(rest) > 0 || c.ValidArgsFunction == nil {
 			t.Errorf("%q completes no argument: %v", path, err)
 		}
@@ -78,7 +78,7 @@ func TestFilesWhereMeant(t *testing.T) {
 	}
 	walk((&app{out: io.Discard, err: io.Discard}).root())
 	maps.DeleteFunc(files, func(_ string, offered bool) bool { return !offered })
-	want := []string{" --config", " --root", " eval", " eval --event", " eval --facts", " extension publish", " graph", " graph --facts", " init", " plan", " render", " render --facts", " render --host-vars",
+	want := []string{" --config", " --root", " eval", " eval --event", " eval --facts", " event emit --data-file", " extension publish", " graph", " graph --facts", " init", " plan", " render", " render --facts", " render --host-vars",
 		" rollout start --instructions", " run", " schema --write", " validate", " validate --facts", " validate --host-vars"}
 	if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, want) {
 		t.Errorf("files are offered for %q,\nwant %q", got, want)

@@ -224,7 +224,7 @@ func permissions(dir string) finding {
 
 // The room that a pull should find.
 const (
-	littleRoom = 512 << 20
+	littleRoom = agent.LittleRoom
 	noRoom     = 64 << 20
 )
 

@@ -101,7 +101,7 @@ func (g *eventGraph) learn(in render.Input) error {
 
 // emits takes in the events that the steps of a catalog raise.
 func (g *eventGraph) emits(cat *render.Catalog) {
-	for _, e := range cat.Emits() {
+	for _, e := range render.Emits(cat) {
 		g.events[e.Event] = true
 		note(g.steps, eventEdge{From: "job " + e.Step.Job, To: "event " + e.Event}, e.Step.Name)
 	}

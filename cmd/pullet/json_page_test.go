@@ -35,6 +35,9 @@ func jsonOf() map[string]reflect.Type {
 		"rollout start": reflect.TypeFor[startView](), "rollout follow": reflect.TypeFor[state.Version](), "rollout status": reflect.TypeFor[rolloutView](),
 		"rollout pause": reflect.TypeFor[state.Switch](), "rollout resume": reflect.TypeFor[resumed](), "rollout history": reflect.TypeFor[[]pastVersion](),
 		"rollout undo": reflect.TypeFor[undone](), "rollout fail": reflect.TypeFor[state.Version](), "rollout settle": reflect.TypeFor[state.Settled](),
+		"events": reflect.TypeFor[[]eventLine](), "events show": reflect.TypeFor[eventView](), "event emit": reflect.TypeFor[emitted](),
+		"reactions": reflect.TypeFor[reactionsView](), "reactions show": reflect.TypeFor[state.ReactionStatus](),
+		"reactions pause": reflect.TypeFor[state.PausedReaction](), "reactions resume": reflect.TypeFor[resumedReaction](),
 		"run": reflect.TypeFor[[]commandView](), "enable": reflect.TypeFor[switched](), "disable": reflect.TypeFor[switched](),
 		"verify": reflect.TypeFor[verified](), "pending": reflect.TypeFor[pendingView](), "wait": reflect.TypeFor[finished](),
 		"set-status": reflect.TypeFor[statusSet](), "history": reflect.TypeFor[[]pastRun](), "history RUN": reflect.TypeFor[apply.Report](),
@@ -51,7 +54,7 @@ func textOnly() []string {
 	return []string{
 		"agent", "init", "demo", "decommission", "rollout", "completion", "completion bash", "completion fish", "completion powershell",
 		"completion zsh", "extension", "extension remove",
-		"datastore", "datastore backup", "datastore move", "datastore recover", "etcd", "fleet", "fleet add", "fleet create", "fleet invite", "fleet revoke", "fleet roles", "fleet rotate", "join", "secrets", "secrets edit", "secrets rekey", "secrets show",
+		"event", "datastore", "datastore backup", "datastore move", "datastore recover", "etcd", "fleet", "fleet add", "fleet create", "fleet invite", "fleet revoke", "fleet roles", "fleet rotate", "join", "secrets", "secrets edit", "secrets rekey", "secrets show",
 	}
 }
 

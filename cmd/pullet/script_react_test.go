@@ -82,24 +82,25 @@ func reactionOf(ts *testscript.TestScript, arg string) *event.Reaction {
 	return r
 }
 
-// reacted NODE STATE [REASON [REMEDY]] says what came of the last run of a reaction on a host. $RUN is its id.
+// reacted REACTION [NODE STATE [REASON [REMEDY]]] says what came of the last run of a reaction on a host. $RUN is its id.
 func reacted(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) == 1 || len(args) > 4 {
-		ts.Fatalf("usage: reacted [NODE STATE [REASON [REMEDY]]]")
+	if neg || len(args) == 0 || len(args) == 2 || len(args) > 5 {
+		ts.Fatalf("usage: reacted REACTION [NODE STATE [REASON [REMEDY]]]")
 	}
 	onRecord(ts, func(ctx context.Context, s *state.Store) error {
 		runs, err := s.Reactions.List(ctx, "")
+		runs = slices.DeleteFunc(runs, func(r state.ReactionStatus) bool { return r.Reaction != args[0] })
 		if err != nil || len(runs) == 0 {
-			ts.Fatalf("no reaction was started: %v", err)
+			ts.Fatalf("%s was not started: %v", args[0], err)
 		}
 		last := runs[len(runs)-1]
 		ts.Setenv("RUN", last.ID)
-		if len(args) == 0 {
+		if len(args) == 1 {
 			return nil
 		}
 		args = append(args, "", "")
 		r := state.ReactionResult{
-			Node: args[0], State: args[1], Reason: args[2], Remedy: args[3], Version: "v1", Started: time.Now().UTC(), Run: "run1",
+			Node: args[1], State: args[2], Reason: args[3], Remedy: args[4], Version: "v1", Started: time.Now().UTC(), Run: "run1",
 		}
 		if !r.Over() {
 			return s.Reactions.Tell(ctx, last.ID, r)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -53,6 +54,13 @@ func readStatus(ctx context.Context, store *state.Store) (*fleetStatus, int64, e
 		return nil, 0, err
 	}
 	v := viewOf(o)
+	if o.Reacts {
+		reactions, err := readReactions(ctx, store, time.Now().Add(-failedLately))
+		if err != nil {
+			return nil, 0, err
+		}
+		v.Reactions = reactions.counts()
+	}
 	v.Bad = texts(store.BadRecords())
 	return v, o.Revision, nil
 }
@@ -118,6 +126,9 @@ func (v *fleetStatus) print(w io.Writer, whyWidth int) {
 			"clocks: %s seen in the future: their clocks are ahead, or this one is behind; pullet doctor\n",
 			safetext.Some(v.Ahead, 5),
 		)
+	}
+	if v.Reactions != nil {
+		fmt.Fprintf(w, "reactions: %s (pullet reactions)\n", v.Reactions)
 	}
 	fmt.Fprintln(w)
 	shown := v.Nodes

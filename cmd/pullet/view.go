@@ -32,6 +32,8 @@ type fleetStatus struct {
 	// for what the next change of the datastore's members waits
 	Members string `json:"members,omitempty"`
 
+	Reactions *reactionCounts `json:"reactions,omitempty"` // that are at work or want attention; null: none
+
 	Decommissioned []string `json:"decommissioned,omitempty"` // nodes that are listed under nodes/ all the same
 
 	names map[string]string      // version -> release

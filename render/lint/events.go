@@ -18,7 +18,9 @@ type eventUse struct {
 }
 
 func newEventUse() eventUse {
-	return eventUse{map[string]map[string]string{}, map[string]bool{}, map[string]*render.Reaction{}, map[string][]render.Emit{}}
+	return eventUse{
+		map[string]map[string]string{}, map[string]bool{}, map[string]*render.Reaction{}, map[string][]render.Emit{},
+	}
 }
 
 // learn takes in the catalog of one node.
@@ -32,7 +34,7 @@ func (u eventUse) learn(c *render.Catalog) {
 // AddReaction learns from the catalog that one node has in a run of a reaction.
 func (l *Lint) AddReaction(r *render.Reaction, c *render.Catalog) {
 	l.events.reactions[r.Name] = r
-	for _, e := range c.Emits() {
+	for _, e := range render.Emits(c) {
 		known := func(other render.Emit) bool { return other.Pos == e.Pos && other.Event == e.Event }
 		if !slices.ContainsFunc(l.events.emits[r.Name], known) {
 			l.events.emits[r.Name] = append(l.events.emits[r.Name], e)
@@ -65,12 +67,8 @@ func (u eventUse) findings() render.ErrorList {
 
 // ofOneHost reports a reaction to events that one host raises about itself.
 func (u eventUse) ofOneHost(r *render.Reaction) bool {
-	for _, name := range []string{"pullet/step/failed", "pullet/run/completed", "pullet/run/changed", "pullet/run/failed"} {
-		if r.Matches(name) {
-			return true
-		}
-	}
-	if strings.HasPrefix(r.Name, "pullet/step/") || strings.HasPrefix(r.Name, "pullet/run/") {
+	if strings.HasPrefix(r.Name, "pullet/step/") || strings.HasPrefix(r.Name, "pullet/run/") ||
+		r.Matches("pullet/step/failed") || r.Matches("pullet/run/failed") {
 		return true
 	}
 	return slices.ContainsFunc(slices.Collect(maps.Keys(u.triggers)), r.Matches)

@@ -109,8 +109,8 @@ func TestEventLoops(t *testing.T) {
 	}
 }
 
-// TestJobsOfReactions: a job that reactions alone name is used, also where no host runs it, or by a file with targets of
-// its own; and so is what triggers and reactions mention.
+// TestJobsOfReactions: a job that reactions alone name is used, also where no host runs it, or by a file with targets
+// of its own; and so is what triggers and reactions mention.
 func TestJobsOfReactions(t *testing.T) {
 	got := lintedEvents(t, map[string]string{
 		"reactions/a.yaml": "reactions:\n  x: {reaction: {jobs: {'role=cache': [{name: never}], 'role=web': [{name: some}]}}}\n  y: {reaction: {jobs: [{name: own}], targets: event}}\n",

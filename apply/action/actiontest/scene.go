@@ -27,7 +27,8 @@ type Scene struct {
 	Files       map[string]string // below files/ of the repository
 	Macros      string            // of macros/all.yaml
 	Fleet       *Fleet            // nil: its record is away
-	Whole       bool              // the root is / of a host of the lab
+	Emitted     []apply.EmittedEvent
+	Whole       bool // the root is / of a host of the lab
 }
 
 // New makes a scene with these entries, each "d PATH MODE", a directory, "f PATH MODE CONTENT", a file, or "l PATH
@@ -83,6 +84,10 @@ func (s *Scene) Host() *apply.Host {
 	h := &apply.Host{Root: s.Root, Backups: filepath.Join(s.State, "backups")}
 	if s.Fleet != nil {
 		h.Fleet = s.Fleet
+	}
+	h.Emit = func(_ context.Context, e apply.EmittedEvent) error {
+		s.Emitted = append(s.Emitted, e)
+		return nil
 	}
 	return h
 }

@@ -1,0 +1,79 @@
+package agent
+
+import (
+	"maps"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pullet/pullet/event"
+	"github.com/pullet/pullet/state"
+)
+
+// The events of what a host is about to run out of.
+const (
+	certificateEnds = "pullet/certificate/ends"
+	diskFills       = "pullet/disk/fills"
+)
+
+// LittleRoom is how much room a host should have where pullet keeps its things, in bytes.
+const LittleRoom = 512 << 20
+
+// nearEnd is something that the host is about to run out of.
+type nearEnd struct {
+	of   string // names it
+	near bool
+	name string // of the event
+	data map[string]any
+}
+
+// nearEnds are the events of this host for what it is about to run out of: each once, until there is enough again.
+func (p happenings) nearEnds(now time.Time) (out []state.Event) {
+	edges := event.ReadEdges(p.config.Paths.State)
+	before := maps.Clone(edges)
+	for _, e := range append(p.certificatesNearEnd(now), p.diskNearEnd()...) {
+		next, raises := edges[e.of].Judge(e.near, now, 0)
+		if edges[e.of] = next; !e.near {
+			delete(edges, e.of)
+		}
+		if raises {
+			out = append(out, state.Event{Name: e.name, Hosts: []string{p.config.Node.Name}, Data: e.data})
+		}
+	}
+	if maps.Equal(edges, before) {
+		return out
+	}
+	if err := edges.Save(p.config.Paths.State); err != nil { // they would be raised again and again
+		p.out.warn(err)
+		return nil
+	}
+	return out
+}
+
+func (p happenings) certificatesNearEnd(now time.Time) (out []nearEnd) {
+	for _, file := range []string{p.config.Etcd.TLS.Cert, p.config.Etcd.TLS.CA} {
+		if file == "" {
+			continue
+		}
+		ends, err := state.CertificateEnds(file)
+		if err != nil { // connecting says so
+			continue
+		}
+		out = append(out, nearEnd{
+			"certificate " + file, ends.Sub(now) < state.Soon, certificateEnds,
+			map[string]any{"file": file, "ends": ends.UTC().Format(time.RFC3339)},
+		})
+	}
+	return out
+}
+
+func (p happenings) diskNearEnd() []nearEnd {
+	var room unix.Statfs_t
+	dir := p.config.Paths.State
+	if err := unix.Statfs(dir, &room); err != nil {
+		return nil
+	}
+	free := room.Bavail * uint64(room.Bsize)
+	data := map[string]any{"directory": dir, "freeMiB": int(free >> 20)}
+	return []nearEnd{{"disk " + dir, free < LittleRoom, diskFills, data}}
+}

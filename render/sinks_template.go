@@ -57,9 +57,6 @@ func parseSinkTemplate(text string) (*sinkTemplate, error) {
 	if err != nil {
 		return nil, err
 	}
-	if body.Tree == nil {
-		return nil, errors.New("it has no text")
-	}
 	if err := closeNode(body.Root); err != nil {
 		return nil, err
 	}
@@ -134,10 +131,11 @@ func (t *sinkTemplate) fill(event map[string]any) ([]byte, error) {
 	if err := t.body.Execute(out, event); err != nil {
 		return nil, err
 	}
-	if !json.Valid(out.Bytes()) {
+	body := bytes.TrimSpace(out.Bytes())
+	if !json.Valid(body) {
 		return nil, errors.New("it gives no JSON: write {{ .name }} without quotes around it, which it brings itself")
 	}
-	return out.Bytes(), nil
+	return body, nil
 }
 
 // bounded is a buffer of so many bytes at most.

@@ -41,7 +41,12 @@ func (c *Couriers) Run(ctx context.Context, since int64, sinks []*Sink, follow b
 		if err != nil {
 			return err
 		}
-		one := &courier{Couriers: c, Sink: s, client: client, since: since, log: c.Log.WithField("sink", s.Name)}
+		one := &courier{
+			Couriers: c, Sink: s, client: client, since: since, log: c.Log.WithField("sink", s.Name), within: onceTime,
+		}
+		if follow {
+			one.within = sendTime
+		}
 		one.begin(known, log.Last)
 		all.Go(func() {
 			defer client.CloseIdleConnections()

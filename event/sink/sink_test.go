@@ -390,7 +390,17 @@ func TestNoAnswer(t *testing.T) {
 	began := time.Now()
 	w.once(one, two)
 	well.awaits(t, "a-1")
-	if r := w.record("silent"); r.Error != "no answer within 10s" || r.Failures != 1 || r.Waiting != 1 || time.Since(began) < sendTime {
+	if r := w.record("silent"); r.Error != "no answer within 4s" || r.Failures != 1 || r.Waiting != 1 || time.Since(began) < onceTime {
+		t.Errorf("%+v", r)
+	}
+	time.Sleep(time.Second) // until it is tried again
+	w.happens("a-2")
+	w.follow(one, two)
+	well.awaits(t, "a-1", "a-2")
+	for w.record("silent").Failures < 2 {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if r := w.record("silent"); r.Error != "no answer within 10s" || r.Waiting != 2 || time.Since(began) < onceTime+sendTime {
 		t.Errorf("%+v", r)
 	}
 }

@@ -47,7 +47,6 @@ func jsonOf() map[string]reflect.Type {
 		"render": reflect.TypeFor[catalogView](), "render --vars": reflect.TypeFor[map[string]any](), "render --vars --origin": reflect.TypeFor[[]render.Origin](),
 		"explain": reflect.TypeFor[[]reference.Topic](), "schema": reflect.TypeFor[[]fileKind](), "graph": reflect.TypeFor[graphView](), "graph --events": reflect.TypeFor[[]eventEdge](),
 		"eval": reflect.TypeFor[any](), "extension list": reflect.TypeFor[[]state.Extension](), "extension publish": reflect.TypeFor[state.Extension](), "fleet list": reflect.TypeFor[[]member](), "datastore status": reflect.TypeFor[datastoreStatus](), "version": reflect.TypeFor[buildInfo](),
-		"events sinks": reflect.TypeFor[[]sinkLine](),
 	}
 }
 

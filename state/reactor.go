@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -83,7 +82,6 @@ const (
 func (s *Events) cursorKey() string      { return s.store.key("reactor", "cursor") }
 func (s *Events) leaderKey() string      { return s.store.key("reactor", "leader") }
 func (s *Events) toldKey() string        { return s.store.key("reactor", "told") }
-func (s *Events) pageKey(n int) string   { return s.store.key("happened", fmt.Sprintf("%010d", n)) }
 func (s *Events) groupsPrefix() string   { return s.store.key("reactor", "group") + "/" }
 func (s *Events) outboxesPrefix() string { return s.store.key("outbox") + "/" }
 
@@ -186,9 +184,9 @@ func (s *Events) Enter(ctx context.Context, since int64, in *Inbox, e Entry) (bo
 	var ops []clientv3.Op
 	if len(e.Page) > 0 {
 		cursor.Page++
-		ops = append(ops, Put(s.pageKey(cursor.Page), Page{At: time.Now().UTC(), Events: e.Page}))
+		ops = append(ops, Put(s.store.EventLog.pageKey(cursor.Page), Page{At: time.Now().UTC(), Events: e.Page}))
 		if first := cursor.Page - keptPages + 1; first > cursor.First {
-			ops = append(ops, clientv3.OpDelete(s.pageKey(0), clientv3.WithRange(s.pageKey(first))))
+			ops = append(ops, clientv3.OpDelete(s.store.EventLog.pageKey(0), clientv3.WithRange(s.store.EventLog.pageKey(first))))
 			cursor.First = first
 		}
 	}

@@ -43,7 +43,6 @@ func (s *Sink) check(Key) error {
 
 func (s *Events) sinksPrefix() string        { return s.store.key("sink") + "/" }
 func (s *Events) sinkKey(name string) string { return s.sinksPrefix() + name }
-func (s *Events) happenedPrefix() string     { return s.store.key("happened") + "/" }
 
 // leads is that this process, which became the reactor at a revision, still is it.
 func (s *Events) leads(since int64) clientv3.Cmp {
@@ -86,8 +85,8 @@ func (s *Events) ForgetSink(ctx context.Context, since int64, name string) (bool
 type Stretch struct {
 	Pages    []Page // the oldest first
 	First    int    // the first page that the log keeps
-	Last     int            // its last page
-	Upto     int            // the pages up to this one were read, as far as they are there and can be read
+	Last     int    // its last page
+	Upto     int    // the pages up to this one were read, as far as they are there and can be read
 	Revision int64
 }
 
@@ -95,7 +94,7 @@ type Stretch struct {
 func (s *Events) Stretch(ctx context.Context, from, most int) (*Stretch, error) {
 	ops := []clientv3.Op{clientv3.OpGet(s.cursorKey())}
 	for n := range most {
-		ops = append(ops, clientv3.OpGet(s.pageKey(from+n)))
+		ops = append(ops, clientv3.OpGet(s.store.EventLog.pageKey(from+n)))
 	}
 	got, err := s.store.Client.Txn(ctx).Then(ops...).Commit()
 	if err != nil {
@@ -119,5 +118,5 @@ func (s *Events) Stretch(ctx context.Context, from, most int) (*Stretch, error) 
 // AwaitPages waits until the log changes after a revision, or for as long as a poll takes. It is false when ctx ends
 // first.
 func (s *Events) AwaitPages(ctx context.Context, after int64, poll time.Duration) bool {
-	return s.store.Bells.Await(ctx, s.happenedPrefix(), after, poll, clientv3.WithPrefix())
+	return s.store.Bells.Await(ctx, s.store.EventLog.prefix(), after, poll, clientv3.WithPrefix())
 }

@@ -86,7 +86,8 @@ func onlyFiles(c *cobra.Command) {
 
 // namesFile reports a flag whose value is a file or a directory.
 func namesFile(flag string) bool {
-	return slices.Contains([]string{"config", "root", "facts", "event", "host-vars", "instructions", "write", "data-file"}, flag)
+	files := []string{"config", "root", "facts", "event", "host-vars", "instructions", "write", "data-file"}
+	return slices.Contains(files, flag)
 }
 
 // commandsIn are the commands of run that nodes may still begin with.

@@ -107,7 +107,7 @@ func (a eventsCmd) show(ctx context.Context, store *state.Store) error {
 	if err != nil {
 		return err
 	}
-	waiting, err := store.Events.Waiting(ctx)
+	waiting, err := store.EventLog.Waiting(ctx)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func unread(e state.Event) eventLine {
 func (a eventsCmd) logged(ctx context.Context, store *state.Store) (lines []eventLine, newest int, err error) {
 	lines = []eventLine{}
 	for before := 0; ; {
-		pages, err := store.Events.Log(ctx, before, pagesAtOnce)
+		pages, err := store.EventLog.Newest(ctx, before, pagesAtOnce)
 		if err != nil || len(pages) == 0 {
 			slices.Reverse(lines)
 			return lines, newest, err
@@ -168,10 +168,10 @@ func (a eventsCmd) goOn(ctx context.Context, store *state.Store, lines []eventLi
 		if err := a.more(lines, heading); err != nil {
 			return err
 		}
-		if !store.Events.AwaitLog(ctx, page, eventPoll) {
+		if !store.EventLog.Await(ctx, page, eventPoll) {
 			return nil
 		}
-		pages, err := store.Events.After(ctx, page, pagesAtOnce)
+		pages, err := store.EventLog.After(ctx, page, pagesAtOnce)
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -56,7 +56,7 @@ func findEvent(ctx context.Context, store *state.Store, id string) (*eventView, 
 		return nil, err
 	}
 	if v == nil {
-		waiting, err := store.Events.Waiting(ctx)
+		waiting, err := store.EventLog.Waiting(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -73,7 +73,7 @@ func findEvent(ctx context.Context, store *state.Store, id string) (*eventView, 
 // loggedEvent finds an event in the log; nil: it is not there.
 func loggedEvent(ctx context.Context, store *state.Store, id string) (*eventView, error) {
 	for before := 0; ; {
-		pages, err := store.Events.Log(ctx, before, pagesAtOnce)
+		pages, err := store.EventLog.Newest(ctx, before, pagesAtOnce)
 		if err != nil || len(pages) == 0 {
 			return nil, err
 		}
@@ -108,7 +108,7 @@ func (v *eventView) around(ctx context.Context, store *state.Store, id string) e
 			v.Started = append(v.Started, lineOf(r))
 		}
 	}
-	groups, err := store.Events.Groups(ctx)
+	groups, err := store.EventLog.Groups(ctx)
 	for _, g := range groups {
 		g.Tallies = slices.DeleteFunc(g.Tallies, func(t state.Tally) bool {
 			return !slices.Contains(t.IDs, id) && (t.Last == nil || t.Last.ID != id)

@@ -89,7 +89,7 @@ func readReactions(ctx context.Context, store *state.Store, since time.Time) (*r
 	for _, name := range slices.Sorted(maps.Keys(paused)) {
 		v.Paused = append(v.Paused, paused[name])
 	}
-	groups, err := store.Events.Groups(ctx)
+	groups, err := store.EventLog.Groups(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -168,7 +168,8 @@ func (a answerer) reactionOf(r *render.Reaction, known *knownVersion, fleet *fle
 				return false, err
 			}
 			return r.Holds(render.Input{
-				Context: ctx, View: view, Event: eventOf(e), Version: known.version.ID, Release: known.version.Release, Agent: a.build,
+				Context: ctx, View: view, Event: eventOf(e),
+				Version: known.version.ID, Release: known.version.Release, Agent: a.build,
 			})
 		},
 	}

@@ -89,7 +89,8 @@ func (s *EventLog) Groups(ctx context.Context) ([]Group, error) {
 // Waiting are the events that the reactor does not have yet, by the time at which they happened.
 func (s *EventLog) Waiting(ctx context.Context) ([]Event, error) {
 	got, err := s.store.Client.Txn(ctx).
-		Then(clientv3.OpGet(s.store.Events.outboxesPrefix(), clientv3.WithPrefix()), clientv3.OpGet(s.store.Events.cursorKey())).Commit()
+		Then(clientv3.OpGet(s.store.Events.outboxesPrefix(), clientv3.WithPrefix()),
+			clientv3.OpGet(s.store.Events.cursorKey())).Commit()
 	if err != nil {
 		return nil, err
 	}

@@ -104,7 +104,9 @@ func (s *Events) cursorOf(kvs []*mvccpb.KeyValue) (c Cursor) {
 
 // Lead makes this process the reactor, on a lease, unless another one is. It returns the revision at which it became
 // that: 0, and who is, where another one is.
-func (s *Events) Lead(ctx context.Context, node string, lease clientv3.LeaseID) (since int64, leader string, err error) {
+func (s *Events) Lead(
+	ctx context.Context, node string, lease clientv3.LeaseID,
+) (since int64, leader string, err error) {
 	key := s.leaderKey()
 	done, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
 		Then(clientv3.OpPut(key, node, clientv3.WithLease(lease))).Else(clientv3.OpGet(key)).Commit()
@@ -186,7 +188,8 @@ func (s *Events) Enter(ctx context.Context, since int64, in *Inbox, e Entry) (bo
 		cursor.Page++
 		ops = append(ops, Put(s.store.EventLog.pageKey(cursor.Page), Page{At: time.Now().UTC(), Events: e.Page}))
 		if first := cursor.Page - keptPages + 1; first > cursor.First {
-			ops = append(ops, clientv3.OpDelete(s.store.EventLog.pageKey(0), clientv3.WithRange(s.store.EventLog.pageKey(first))))
+			log := s.store.EventLog
+			ops = append(ops, clientv3.OpDelete(log.pageKey(0), clientv3.WithRange(log.pageKey(first))))
 			cursor.First = first
 		}
 	}

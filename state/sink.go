@@ -68,8 +68,8 @@ func (s *Events) Sinks(ctx context.Context) (map[string]Sink, error) {
 	return out, nil
 }
 
-// KeepSink writes how far a sink is, as the reactor that became that at a revision. It is false, and nothing is written,
-// where that is not the reactor any more.
+// KeepSink writes how far a sink is, as the reactor that became that at a revision. It is false, and nothing is
+// written, where that is not the reactor any more.
 func (s *Events) KeepSink(ctx context.Context, since int64, name string, sink Sink) (bool, error) {
 	done, err := s.store.Client.Txn(ctx).If(s.leads(since)).Then(Put(s.sinkKey(name), sink)).Commit()
 	return err == nil && done.Succeeded, err

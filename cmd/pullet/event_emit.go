@@ -76,7 +76,8 @@ func eventEmitCommand(a *app) *cobra.Command {
 	)
 	f.StringVar(&e.file, "data-file", "", "a JSON or YAML file with a map of such data; - is the standard input")
 	f.StringArrayVar(&e.hosts, "host", nil, "a host that it is about; may be repeated (default: this one)")
-	f.BoolVar(&e.noop, "noop", false, "tell nothing: say which reactions would start on which hosts, and why others would not")
+	f.BoolVar(&e.noop, "noop", false,
+		"tell nothing: say which reactions would start on which hosts, and why others would not")
 	f.StringVar(&e.dedupe, "dedupe", "", "names what happened: it counts once within a day")
 	return c
 }

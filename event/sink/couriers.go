@@ -18,8 +18,8 @@ type Couriers struct {
 	Log   *logrus.Entry
 }
 
-// Run sends the events of the log to sinks, as the reactor that became that at a revision: to each beside the others, so
-// that one that fails holds up none. With follow it goes on until ctx ends, or another process is the reactor; else
+// Run sends the events of the log to sinks, as the reactor that became that at a revision: to each beside the others,
+// so that one that fails holds up none. With follow it goes on until ctx ends, or another process is the reactor; else
 // until what there is was tried. Records of other sinks are removed: they would go on with what happened long ago, if
 // they came back.
 func (c *Couriers) Run(ctx context.Context, since int64, sinks []*Sink, follow bool) error {

@@ -46,7 +46,8 @@ func TestSinks(t *testing.T) {
 	}
 }
 
-// TestSinkMistakes: what cannot be is said with its place and what helps. Nothing of a url is quoted: it may be a secret.
+// TestSinkMistakes: what cannot be is said with its place and what helps. Nothing of a url is quoted: it may be a
+// secret.
 func TestSinkMistakes(t *testing.T) {
 	many := strings.Repeat("{name: NAME, url: 'https://a', events: a}, ", 21)
 	for i := range 21 {

@@ -39,6 +39,8 @@ type (
 	Datastores part
 	// Events are what happened, on their way from the hosts to the reactor and in the log.
 	Events part
+	// Sinks are how far the log of events is sent to receivers outside of the fleet.
+	Sinks part
 	// Reactions are the runs with which hosts answer events.
 	Reactions part
 	// Views are the fleet's record as people and templates see it.
@@ -55,5 +57,6 @@ func (s *Store) divide() *Store {
 	s.Services, s.Commands, s.Switches = (*Services)(all), (*Commands)(all), (*Switches)(all)
 	s.Bells, s.Views, s.Identities = (*Bells)(all), (*Views)(all), (*Identities)(all)
 	s.Datastores, s.Events, s.Reactions = (*Datastores)(all), (*Events)(all), (*Reactions)(all)
+	s.Sinks = (*Sinks)(all)
 	return s
 }

@@ -59,6 +59,7 @@ type Store struct {
 	Datastores *Datastores
 	Events     *Events
 	Reactions  *Reactions
+	Sinks      *Sinks
 	Views      *Views
 
 	Client    *clientv3.Client

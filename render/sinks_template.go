@@ -88,7 +88,8 @@ func closeNode(n parse.Node) error {
 	case *parse.ActionNode:
 		err := calls(n.Pipe)
 		name := parse.NewIdentifier("json").SetPos(n.Pos)
-		n.Pipe.Cmds = append(n.Pipe.Cmds, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Pos, Args: []parse.Node{name}})
+		call := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Pos, Args: []parse.Node{name}}
+		n.Pipe.Cmds = append(n.Pipe.Cmds, call)
 		return err
 	case *parse.TextNode, *parse.CommentNode:
 	default:

@@ -41,6 +41,8 @@ type (
 	Events part
 	// EventLog is what happened, for people: what the reactor read, and what waits for it.
 	EventLog part
+	// Sinks are how far the log of events is sent to receivers outside of the fleet.
+	Sinks part
 	// Reactions are the runs with which hosts answer events.
 	Reactions part
 	// Views are the fleet's record as people and templates see it.
@@ -58,5 +60,6 @@ func (s *Store) divide() *Store {
 	s.Bells, s.Views, s.Identities = (*Bells)(all), (*Views)(all), (*Identities)(all)
 	s.Datastores, s.Reactions = (*Datastores)(all), (*Reactions)(all)
 	s.Events, s.EventLog = (*Events)(all), (*EventLog)(all)
+	s.Sinks = (*Sinks)(all)
 	return s
 }

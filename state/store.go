@@ -60,6 +60,7 @@ type Store struct {
 	Events     *Events
 	EventLog   *EventLog
 	Reactions  *Reactions
+	Sinks      *Sinks
 	Views      *Views
 
 	Client    *clientv3.Client

@@ -28,7 +28,7 @@ func sinksCommand(a *app) *cobra.Command {
 			"pages of it were removed before they were sent (lost).",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
-				sinks, err := store.Events.Sinks(ctx)
+				sinks, err := store.Sinks.All(ctx)
 				if err != nil {
 					return err
 				}
@@ -50,24 +50,32 @@ func (a sinksCmd) show(lines []sinkLine) error {
 		_, err := fmt.Fprintln(a.out, "no events are sent: pullet explain pullet.sinks shows how sinks are written")
 		return err
 	}
+	heading := "SINK\tTYPE\tTO\tSENT\tWAITING\tDROPPED\tSTATE"
 	if a.output == "wide" {
-		return a.list(lines, "SINK\tTYPE\tTO\tSENT\tWAITING\tDROPPED\tLOST\tSTATE\tPAGE\tBY\tRECORDED\tLAST ERROR", func(w io.Writer) {
-			for _, l := range lines {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%d\t%d\t%s\t%d\t%s\t%s\t%s\n", l.Name, l.Type, orDash(l.To), l.Sent, l.waiting(),
-					l.Dropped, l.Lost, l.state(), l.Page, l.By, ago(l.At), orDash(l.Error))
-			}
-		})
+		heading += "\tLOST\tPAGE\tBY\tRECORDED\tLAST ERROR"
 	}
-	return a.list(lines, "SINK\tTYPE\tTO\tSENT\tWAITING\tDROPPED\tSTATE", func(w io.Writer) {
+	return a.list(lines, heading, func(w io.Writer) {
 		for _, l := range lines {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%d\t%s\n", l.Name, l.Type, orDash(l.To), l.Sent, l.waiting(), l.Dropped, l.state())
-		}
-		for _, l := range lines { // without tabs they are no columns
-			if l.Error != "" {
-				fmt.Fprintf(w, "%s: %s\n", l.Name, l.Error)
+			to, waits := orDash(l.To), l.waiting()
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%d\t%s", l.Name, l.Type, to, l.Sent, waits, l.Dropped, l.state())
+			if a.output == "wide" {
+				fmt.Fprintf(w, "\t%d\t%d\t%s\t%s\t%s", l.Lost, l.Page, l.By, ago(l.At), orDash(l.Error))
 			}
+			fmt.Fprintln(w)
+		}
+		if a.output != "wide" {
+			printErrors(w, lines)
 		}
 	})
+}
+
+// printErrors prints the last error of each sink behind the table: it has no room in a column.
+func printErrors(w io.Writer, lines []sinkLine) {
+	for _, l := range lines {
+		if l.Error != "" {
+			fmt.Fprintf(w, "%s: %s\n", l.Name, l.Error)
+		}
+	}
 }
 
 func (l sinkLine) waiting() string {

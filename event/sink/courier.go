@@ -50,7 +50,7 @@ func (c *courier) run(ctx context.Context, follow bool) {
 			c.log.WithError(c.Store.Explain(err)).Debug("events are sent later")
 			c.pause = askAgain / 6
 		case c.pause == 0:
-			c.Store.Events.AwaitPages(ctx, seen, askAgain)
+			c.Store.Sinks.Await(ctx, seen, askAgain)
 		}
 	}
 }
@@ -74,7 +74,7 @@ func (c *courier) begin(known map[string]state.Sink, last int) {
 // the fleet's record; what is wrong with the receiver stands in the record of the sink, and in pause.
 func (c *courier) sendAll(ctx context.Context) (seen int64, err error) {
 	for {
-		log, err := c.Store.Events.Stretch(ctx, c.at.Page, pagesAtOnce)
+		log, err := c.Store.Sinks.Stretch(ctx, c.at.Page, pagesAtOnce)
 		if err != nil {
 			return 0, err
 		}
@@ -226,7 +226,7 @@ func (c *courier) keep(ctx context.Context) error {
 		c.at.To = to
 	}
 	c.at.At = time.Now().UTC()
-	still, err := c.Store.Events.KeepSink(ctx, c.since, c.Name, c.at)
+	still, err := c.Store.Sinks.Keep(ctx, c.since, c.Name, c.at)
 	if err == nil && !still {
 		err = errOther
 	}

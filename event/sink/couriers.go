@@ -23,11 +23,11 @@ type Couriers struct {
 // until what there is was tried. Records of other sinks are removed: they would go on with what happened long ago, if
 // they came back.
 func (c *Couriers) Run(ctx context.Context, since int64, sinks []*Sink, follow bool) error {
-	known, err := c.Store.Events.Sinks(ctx)
+	known, err := c.Store.Sinks.All(ctx)
 	if err != nil {
 		return err
 	}
-	log, err := c.Store.Events.Stretch(ctx, 0, 1)
+	log, err := c.Store.Sinks.Stretch(ctx, 0, 1)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (c *Couriers) forget(ctx context.Context, since int64, known map[string]sta
 		delete(gone, s.Name)
 	}
 	for name := range gone {
-		if _, err := c.Store.Events.ForgetSink(ctx, since, name); err != nil {
+		if _, err := c.Store.Sinks.Forget(ctx, since, name); err != nil {
 			return err
 		}
 	}

@@ -137,7 +137,7 @@ func (w *world) damage(key, value string) {
 
 func (w *world) record(name string) state.Sink {
 	w.t.Helper()
-	all, err := w.store.Events.Sinks(w.t.Context())
+	all, err := w.store.Sinks.All(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -453,6 +453,40 @@ func TestPagesThatAreGone(t *testing.T) {
 	}
 }
 
+// TestHostileSinkRecords: whatever a host writes as the record of a sink, what happens next is sent: at once, or after
+// the longest pause where it says that the receiver failed just now.
+func TestHostileSinkRecords(t *testing.T) {
+	w := newWorld(t)
+	r := newReceiver(t, nil)
+	s := to("audit", r)
+	w.once(s)
+	const most = `{"page":2147483647,"index":1000,"sent":1073741824,"waiting":1073741824,"dropped":1073741824,` +
+		`"lost":1073741824,"by":"web9","at":"2199-01-01T00:00:00Z","since":"2199-01-01T00:00:00Z","error":"x"}`
+	var want []string
+	for i, record := range []string{most, "{", "null", `{"page":0,"by":"web1"}`, strings.Replace(most, "2147483647", "1", 1)} {
+		w.damage("/pullet/f/sink/audit", record)
+		w.once(s)
+		w.happens(fmt.Sprintf("a-%d", i))
+		w.once(s)
+		if got := w.record("audit"); got.Failures != 0 || got.By != "web1" {
+			t.Errorf("%s: %+v", record, got)
+		}
+		want = append(want, fmt.Sprintf("a-%d", i))
+	}
+	c := &courier{Couriers: w.couriers(), Sink: s}
+	c.begin(map[string]state.Sink{"audit": {Failures: 1 << 30, At: time.Now()}}, 1)
+	if c.pause > mostWait || c.pause < mostWait/2 {
+		t.Error(c.pause)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range want {
+		if !slices.Contains(r.took, id) {
+			t.Errorf("%s was not sent: %v", id, r.took)
+		}
+	}
+}
+
 // TestSecretsStayHere: the token and the signature are what their files say now. Neither these nor the url, but for its
 // host, are in the log, on record or in an error, whatever the receiver does with them.
 func TestSecretsStayHere(t *testing.T) {
@@ -505,7 +539,7 @@ func TestSecretsStayHere(t *testing.T) {
 		w.lead()
 		retry := w.record("audit")
 		retry.Failures = 0
-		if _, err := w.store.Events.KeepSink(t.Context(), w.since, "audit", retry); err != nil {
+		if _, err := w.store.Sinks.Keep(t.Context(), w.since, "audit", retry); err != nil {
 			t.Fatal(err)
 		}
 		w.once(s)

@@ -207,3 +207,33 @@ func TestKilledTeller(t *testing.T) {
 		}
 	}
 }
+
+// TestTidy: what is older than it is kept goes, and nothing else.
+func TestTidy(t *testing.T) {
+	store := openStore(t)
+	storm(t, store, 3)
+	r := reactorOf(store, "web1", reaction("a", "pullet/step/*", false))
+	if err := r.Once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kept := func() (runs, pages int) {
+		all, err := store.Reactions.List(t.Context(), "")
+		log, failed := store.EventLog.Newest(t.Context(), 0, 100)
+		if err != nil || failed != nil {
+			t.Fatal(err, failed)
+		}
+		return len(all), len(log)
+	}
+	if err := r.tidy(t.Context(), time.Now().Add(state.KeptEvents/2)); err != nil {
+		t.Fatal(err)
+	}
+	if runs, pages := kept(); runs != 1 || pages != 1 {
+		t.Errorf("%d runs and %d pages are kept, want 1 and 1", runs, pages)
+	}
+	if err := r.tidy(t.Context(), time.Now().Add(2*state.KeptEvents)); err != nil {
+		t.Fatal(err)
+	}
+	if runs, pages := kept(); runs != 0 || pages != 0 {
+		t.Errorf("%d runs and %d pages are kept, want none", runs, pages)
+	}
+}

@@ -142,7 +142,7 @@ func doneTwice(t *testing.T, s *state.Store, events int) string {
 			hosts[run.Reaction+" "+host]++
 		}
 	}
-	pages, err := s.Events.Log(t.Context(), 0, 100)
+	pages, err := s.EventLog.Newest(t.Context(), 0, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestKilledTeller(t *testing.T) {
 			_, _ = spool.Tell(t.Context(), first)
 			first.Client.KV, first.Client.Lease = kv, lease
 			left, err := spool.Tell(t.Context(), first)
-			waiting, failed := first.Events.Waiting(t.Context())
+			waiting, failed := first.EventLog.Waiting(t.Context())
 			if err != nil || failed != nil || left != 0 || len(waiting) != 3 {
 				t.Errorf("killed at %d, %t: %d left, %d told, %v, %v", at, behind, left, len(waiting), err, failed)
 			}

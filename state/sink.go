@@ -105,7 +105,7 @@ type Stretch struct {
 func (s *Sinks) Stretch(ctx context.Context, from, most int) (*Stretch, error) {
 	ops := []clientv3.Op{clientv3.OpGet(s.store.Events.cursorKey())}
 	for n := range most {
-		ops = append(ops, clientv3.OpGet(s.store.Events.pageKey(from+n)))
+		ops = append(ops, clientv3.OpGet(s.store.EventLog.pageKey(from+n)))
 	}
 	got, err := s.store.Client.Txn(ctx).Then(ops...).Commit()
 	if err != nil {
@@ -129,5 +129,5 @@ func (s *Sinks) Stretch(ctx context.Context, from, most int) (*Stretch, error) {
 
 // Await waits until the log changes after a revision, or for as long as a poll takes. It is false when ctx ends first.
 func (s *Sinks) Await(ctx context.Context, after int64, poll time.Duration) bool {
-	return s.store.Bells.Await(ctx, s.store.key("happened")+"/", after, poll, clientv3.WithPrefix())
+	return s.store.Bells.Await(ctx, s.store.EventLog.prefix(), after, poll, clientv3.WithPrefix())
 }

@@ -58,6 +58,7 @@ type Store struct {
 	Identities *Identities
 	Datastores *Datastores
 	Events     *Events
+	EventLog   *EventLog
 	Reactions  *Reactions
 	Sinks      *Sinks
 	Views      *Views

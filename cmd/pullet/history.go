@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -49,6 +50,7 @@ type pastRun struct {
 	Seconds float64               `json:"seconds"`
 	Version string                `json:"version"`
 	Release string                `json:"release,omitempty"`
+	Answers string                `json:"answers,omitempty"` // the reaction that the run is of, and to which event
 	Commits []string              `json:"commits,omitempty"` // of the version, in a line each
 	Result  string                `json:"result"`            // ok, failed, pending
 	Counts  map[apply.Outcome]int `json:"counts"`
@@ -79,6 +81,7 @@ func (a historyCmd) listRuns(dir string, runs []string) error {
 			r.Ended.Sub(r.Started).Seconds(),
 			r.Version,
 			r.Release,
+			answers(&r),
 			r.Commits,
 			"ok",
 			r.Counts,
@@ -107,11 +110,19 @@ func (a historyCmd) listRuns(dir string, runs []string) error {
 				r.Counts[apply.Changed],
 				r.Counts[apply.Failed],
 				time.Duration(r.Seconds*float64(time.Second)).Round(time.Millisecond),
-				shorten(orDash(r.Why), whyWidth(a.app)),
+				shorten(orDash(cmp.Or(r.Why, r.Answers)), whyWidth(a.app)),
 				orDash(strings.Join(r.Commits, "; ")),
 			)
 		}
 	})
+}
+
+// answers says which reaction a run is of; "" where it brings the host to a version.
+func answers(r *apply.Report) string {
+	if r.Reaction == "" {
+		return ""
+	}
+	return "reaction " + r.Reaction + " to " + r.Event
 }
 
 // showRun prints a report as the pull did.
@@ -143,8 +154,10 @@ func (a historyCmd) showRun(dir string, runs []string, name string) error {
 	for _, text := range r.Errors {
 		fmt.Fprintln(a.out, text)
 	}
-	for _, c := range r.Commits {
-		fmt.Fprintln(a.out, c)
+	for _, line := range append(slices.Clone(r.Commits), answers(&r)) {
+		if line != "" {
+			fmt.Fprintln(a.out, line)
+		}
 	}
 	_, err := fmt.Fprintf(
 		a.out,

@@ -36,7 +36,9 @@ func jsonOf() map[string]reflect.Type {
 		"rollout pause": reflect.TypeFor[state.Switch](), "rollout resume": reflect.TypeFor[resumed](), "rollout history": reflect.TypeFor[[]pastVersion](),
 		"rollout undo": reflect.TypeFor[undone](), "rollout fail": reflect.TypeFor[state.Version](), "rollout settle": reflect.TypeFor[state.Settled](),
 		"events": reflect.TypeFor[[]eventLine](), "events show": reflect.TypeFor[eventView](), "event emit": reflect.TypeFor[emitted](),
-		"reactions": reflect.TypeFor[reactionsView](), "reactions show": reflect.TypeFor[state.ReactionStatus](),
+		"event emit --noop": reflect.TypeFor[tried](),
+		"events sinks":      reflect.TypeFor[[]sinkLine](),
+		"reactions":         reflect.TypeFor[reactionsView](), "reactions show": reflect.TypeFor[state.ReactionStatus](),
 		"reactions pause": reflect.TypeFor[state.PausedReaction](), "reactions resume": reflect.TypeFor[resumedReaction](),
 		"run": reflect.TypeFor[[]commandView](), "enable": reflect.TypeFor[switched](), "disable": reflect.TypeFor[switched](),
 		"verify": reflect.TypeFor[verified](), "pending": reflect.TypeFor[pendingView](), "wait": reflect.TypeFor[finished](),
@@ -45,7 +47,6 @@ func jsonOf() map[string]reflect.Type {
 		"render": reflect.TypeFor[catalogView](), "render --vars": reflect.TypeFor[map[string]any](), "render --vars --origin": reflect.TypeFor[[]render.Origin](),
 		"explain": reflect.TypeFor[[]reference.Topic](), "schema": reflect.TypeFor[[]fileKind](), "graph": reflect.TypeFor[graphView](), "graph --events": reflect.TypeFor[[]eventEdge](),
 		"eval": reflect.TypeFor[any](), "extension list": reflect.TypeFor[[]state.Extension](), "extension publish": reflect.TypeFor[state.Extension](), "fleet list": reflect.TypeFor[[]member](), "datastore status": reflect.TypeFor[datastoreStatus](), "version": reflect.TypeFor[buildInfo](),
-		"events sinks": reflect.TypeFor[[]sinkLine](),
 	}
 }
 

@@ -211,7 +211,11 @@ func (s *Events) Enter(ctx context.Context, since int64, in *Inbox, e Entry) (bo
 		ops = append(ops, given...)
 	}
 	if len(e.Runs) > 0 {
-		ops = append(ops, s.store.Bells.wakeOp())
+		var hosts []string
+		for _, run := range e.Runs {
+			hosts = append(hosts, run.Hosts...)
+		}
+		ops = append(ops, s.store.Bells.wakeHostsOp(hosts))
 	}
 	ops = append(ops, s.observedOps(e.Observed)...)
 	ops = append(ops, Put(s.cursorKey(), cursor))

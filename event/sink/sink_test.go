@@ -297,7 +297,7 @@ func TestFailsForAWhile(t *testing.T) {
 		defer mu.Unlock()
 		if tries = append(tries, time.Now()); len(tries) <= 3 {
 			w.Header().Set("Retry-After", "2")
-			return []int{http.StatusInternalServerError, http.StatusTooManyRequests, http.StatusInternalServerError}[len(tries)-1]
+			return []int{http.StatusInternalServerError, http.StatusTooManyRequests, http.StatusUnauthorized}[len(tries)-1]
 		}
 		return http.StatusOK
 	})

@@ -297,7 +297,7 @@ func TestFailsForAWhile(t *testing.T) {
 		defer mu.Unlock()
 		if tries = append(tries, time.Now()); len(tries) <= 3 {
 			w.Header().Set("Retry-After", "2")
-			return []int{http.StatusInternalServerError, http.StatusTooManyRequests, http.StatusUnauthorized}[len(tries)-1]
+			return []int{http.StatusInternalServerError, http.StatusTooManyRequests, http.StatusInternalServerError}[len(tries)-1]
 		}
 		return http.StatusOK
 	})
@@ -617,5 +617,19 @@ func TestWaits(t *testing.T) {
 		if got := retryAfter(text, now); got != want {
 			t.Errorf("%s: %s", text, got)
 		}
+	}
+}
+
+// TestJudge: what a receiver does not take of one event drops it. What is wrong with the token, the address or the
+// moment drops nothing.
+func TestJudge(t *testing.T) {
+	for code, drops := range map[int]bool{400: true, 410: true, 413: true, 422: true, 401: false, 403: false, 404: false, 405: false, 408: false, 429: false, 500: false, 503: false} {
+		err := judge(&http.Response{StatusCode: code, Header: http.Header{}}, time.Now())
+		if _, dropped := errors.AsType[refusedError](err); err == nil || dropped != drops {
+			t.Errorf("%d: %v", code, err)
+		}
+	}
+	if err := judge(&http.Response{StatusCode: 204}, time.Now()); err != nil {
+		t.Error(err)
 	}
 }

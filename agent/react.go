@@ -104,7 +104,7 @@ func (r *reaction) work(ctx context.Context, run state.PendingReaction) error {
 	var mistakes render.ErrorList
 	if errors.As(err, &mistakes) {
 		r.out.warn(fmt.Errorf("reaction %s (run %s) cannot run here: %w", r.of.Reaction, r.of.ID, err))
-		return r.ends(ctx, nil, state.Failed, firstLine(err))
+		return r.cannot(ctx, firstLine(err))
 	}
 	if err != nil {
 		return err
@@ -121,9 +121,15 @@ func (r *reaction) take(ctx context.Context, program *compiled, begun bool) erro
 	if err != nil {
 		return err
 	}
+	waiting, halted := context.WithCancel(ctx)
+	defer halted()
+	req.Waiting = r.waiting(begun, halted)
 	turn := lock.NewReactionTurn(r.store, req, r.of)
 	if !begun || r.local.Reacting.Held != nil { // else it takes a place before it changes anything
-		wait, err := r.turns.admit(ctx, turn, r.waits.standBy, nil)
+		wait, err := r.turns.admit(waiting, turn, r.waits.standBy, nil)
+		if wait != nil && wait.Kind == state.WaitHalt && !begun {
+			return r.leaves(ctx)
+		}
 		if wait != nil {
 			return r.stays(ctx, wait.Gate+": "+wait.Reason, wait.Clear)
 		}
@@ -138,6 +144,25 @@ func (r *reaction) take(ctx context.Context, program *compiled, begun bool) erro
 	return r.runs(ctx, req, rollout, program, turn)
 }
 
+// cannot ends a run whose jobs do not compile here. Other hosts do not begin with it. A place that it had is given back.
+func (r *reaction) cannot(ctx context.Context, why string) error {
+	rollout, err := r.program.rules(r.version)
+	if err != nil {
+		return err
+	}
+	failed := state.ReactionResult{Node: r.said.Node, Reason: why}
+	if err := r.store.Reactions.Fail(ctx, r.of.ID, failed, rollout.MaxFailures); err != nil {
+		return err
+	}
+	if at := r.local.Reacting; at != nil && at.Run.ID == r.of.ID && at.Held != nil && !r.of.OnChange {
+		req := r.turns.requestUnder(rollout, &state.Version{ID: r.of.ID}, r.program.catalog)
+		if err := lock.ReleaseSlot(ctx, r.store, req); err != nil {
+			return err
+		}
+	}
+	return r.ends(ctx, nil, state.Failed, why)
+}
+
 // request is the node's wish to run the jobs. The rules of rollouts hold but for the order of roles: canaries and
 // dependencies are of versions.
 func (r *reaction) request(program *compiled) (lock.Request, render.Rollout, error) {
@@ -149,11 +174,30 @@ func (r *reaction) request(program *compiled) (lock.Request, render.Rollout, err
 	of := &state.Version{ID: r.of.ID}
 	req := r.turns.requestUnder(rollout, of, program.catalog)
 	req.Apart, req.Stale, req.Order, req.Parked = true, false, 0, r.local.Reacting != nil && r.local.Reacting.Held == nil
-	req.Waiting = func(w *lock.Wait) {
-		r.log.Info(w.Error())
+	return req, rollout, nil
+}
+
+// leaves ends a run that was halted while the node waited for its turn.
+func (r *reaction) leaves(ctx context.Context) error {
+	now, err := r.store.Reactions.For(ctx, r.said.Node, []string{r.of.ID})
+	if len(now) == 0 || err != nil {
+		return err
+	}
+	return r.ends(ctx, nil, state.ReactionLeft, "the run is halted: "+now[0].Halted)
+}
+
+// waiting shows and tells for what the run waits. A run that is halted meanwhile is none to wait for, unless it began
+// here.
+func (r *reaction) waiting(begun bool, halted func()) func(*lock.Wait) {
+	shows := r.reporter.waiting(r.version, true)
+	return func(w *lock.Wait) {
+		if w.Kind == state.WaitHalt && !begun {
+			halted()
+			return
+		}
+		shows(w)
 		r.tells(ctxOf(r.reporter), w.Gate+": "+w.Reason, w.Clear)
 	}
-	return req, rollout, nil
 }
 
 // ctxOf is the context of the pull, for what is told beside it.

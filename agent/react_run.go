@@ -47,6 +47,9 @@ func (r *reaction) runs(
 	}
 	report.Reaction, report.Event = r.of.Reaction, r.of.Event.Name
 	r.out.reacted(report, r.of)
+	if end.at != nil {
+		r.out.awaits(end.at)
+	}
 	if end.silent { // the next pull goes on
 		return nil
 	}

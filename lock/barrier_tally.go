@@ -113,6 +113,13 @@ func (b *barrier) tally(ctx context.Context) (tally, error) {
 			t.lastFailure = max(t.lastFailure, kv.ModRevision)
 		}
 	}
+	if b.steps.req.Apart { // a host may be through with a run of a reaction without this step: its jobs are of a newer version
+		through, err := b.steps.store.Reactions.Through(ctx, b.steps.req.Version.ID)
+		if err != nil {
+			return tally{}, err
+		}
+		maps.Copy(arrived, through)
+	}
 	nodes := populationOf(b.steps.store, got.Responses[2:])
 	t.missing, t.more = nodes.missing(roster.Nodes(), arrived, b.steps.req.Rules.OnLost)
 	for _, node := range slices.Sorted(maps.Keys(t.in)) {

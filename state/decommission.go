@@ -42,7 +42,7 @@ func (s *Nodes) Decommission(ctx context.Context, node, by string, force bool) (
 		freed, err = s.freeAll(ctx, node, mark)
 	}
 	if err == nil {
-		err = s.clear(ctx, node, mark)
+		err = errors.Join(s.leaveRuns(ctx, node, mark), s.clear(ctx, node, mark))
 	}
 	if err != nil {
 		return GivenUp{}, fmt.Errorf(

@@ -118,8 +118,9 @@ func (s *Bells) AwaitWork(ctx context.Context, node, version string, woken int64
 			return nil
 		}
 		for _, kv := range got.Kvs {
+			says, err := Read[Title](s.store, kv)
 			once := rang > 0 && kv.Version == rang+1
-			if kv.ModRevision > woken && !(once && forOthers(string(kv.Value), node)) {
+			if kv.ModRevision > woken && !(once && err == nil && forOthers(string(says), node)) {
 				return nil
 			}
 			woken, rang = max(woken, kv.ModRevision), kv.Version

@@ -144,7 +144,8 @@ func (r *reaction) take(ctx context.Context, program *compiled, begun bool) erro
 	return r.runs(ctx, req, rollout, program, turn)
 }
 
-// cannot ends a run whose jobs do not compile here. Other hosts do not begin with it. A place that it had is given back.
+// cannot ends a run whose jobs do not compile here. Other hosts do not begin with it. A place that it had is given
+// back.
 func (r *reaction) cannot(ctx context.Context, why string) error {
 	rollout, err := r.program.rules(r.version)
 	if err != nil {

@@ -131,11 +131,8 @@ func (s *Bells) AwaitWork(ctx context.Context, node, version string, woken int64
 	}
 }
 
-// wakeHosts begins what the bell says where it rings for some hosts; namedHosts is how many it names at most.
-const (
-	wakeHosts  = "hosts "
-	namedHosts = 50
-)
+// wakeHosts begins what the bell says where it rings for some hosts.
+const wakeHosts = "hosts "
 
 // forOthers reports a bell that rang for other hosts.
 func forOthers(says, node string) bool {
@@ -145,10 +142,11 @@ func forOthers(says, node string) bool {
 
 // wakeHostsOp wakes the agents of some hosts: all where they are many.
 func (s *Bells) wakeHostsOp(hosts []string) clientv3.Op {
-	if len(hosts) > namedHosts {
+	says := wakeHosts + strings.Join(hosts, " ")
+	if len(says) > maxText { // which is all that is read of it
 		return s.wakeOp()
 	}
-	return clientv3.OpPut(s.wakeKey(), wakeHosts+strings.Join(hosts, " "))
+	return clientv3.OpPut(s.wakeKey(), says)
 }
 
 // AwaitNodes returns nil as soon as a node registered, changed or left after a revision, or why it cannot tell any

@@ -72,7 +72,8 @@ func NewIn(o Outside, c Config, build string, log *logrus.Entry) (*Agent, error)
 	return &Agent{
 		self: me, connection: record, versions: &versions{self: me},
 		pulse: &pulse{began: time.Now()}, size: &fleetSize{}, away: &outage{log: log},
-		answering: &answering{pulls: make(chan struct{}, 1)}, searches: &searches{self: me, connection: record, of: map[string]*search{}},
+		answering: &answering{pulls: make(chan struct{}, 1)},
+		searches:  &searches{self: me, connection: record, of: map[string]*search{}},
 	}, nil
 }
 

@@ -168,7 +168,8 @@ func (a answerer) reactionOf(r *render.Reaction, known *knownVersion, fleet *fle
 				return false, err
 			}
 			return r.Holds(render.Input{
-				Context: ctx, View: view, Event: eventOf(e), Version: known.version.ID, Release: known.version.Release, Agent: a.build,
+				Context: ctx, View: view, Event: eventOf(e),
+				Version: known.version.ID, Release: known.version.Release, Agent: a.build,
 			})
 		},
 	}
@@ -240,4 +241,26 @@ func plainAddress(text string) string {
 func hereOnly(text string) bool {
 	ip, err := netip.ParseAddr(text)
 	return err == nil && (ip.IsLoopback() || ip.IsLinkLocalUnicast())
+}
+
+// Answers are the reactions of the fleet's version as a reactor takes them, for people.
+func (a *Agent) Answers(ctx context.Context, store *state.Store) (event.Rules, error) {
+	current, _, err := store.Versions.Current(ctx)
+	if err != nil {
+		return event.Rules{}, err
+	}
+	if current == nil {
+		return event.Rules{}, state.ErrNoVersion
+	}
+	p := a.pull(ctx, Options{})
+	p.opened(store)
+	program, err := p.compiler.compile(ctx, current)
+	if err != nil {
+		return event.Rules{}, err
+	}
+	if _, err := program.repo.Reactions(ctx); err != nil {
+		return event.Rules{}, err
+	}
+	a.answering.knows(current, program, 0)
+	return answerer{a}.rules(ctx, store)
 }

@@ -177,8 +177,9 @@ func notWaitedFor() map[state.WaitKind]string {
 		state.WaitQueue: turn, state.WaitUnknown: turn, state.WaitStore: turn, state.WaitGrace: turn, state.WaitRecord: turn,
 		state.WaitSealed:  "it is one wait with that for the result, where result does",
 		state.WaitService: atOnce, state.WaitNode: atOnce, state.WaitNewer: atOnce, state.WaitFreeze: atOnce, state.WaitEtcd: atOnce, state.WaitRepository: atOnce, state.WaitRefused: atOnce,
-		state.WaitMembers: "it waits as for a result does, and several members of a datastore are processes: script datastore_turn",
-		state.WaitStale:   "it goes on with the last good commit", state.WaitLease: atOnce, state.WaitTime: "the time is over",
+		state.WaitMembers:  "it waits as for a result does, and several members of a datastore are processes: script datastore_turn",
+		state.WaitReaction: "its places have a time of their own, with those of commands: script reaction_limits",
+		state.WaitStale:    "it goes on with the last good commit", state.WaitLease: atOnce, state.WaitTime: "the time is over",
 		state.WaitClone: atOnce, state.WaitName: atOnce, state.WaitDisk: atOnce,
 		state.HolderAlive: other, state.HolderLost: other, state.HolderKeeps: other, state.HolderUnseen: other, state.HolderFailed: other, state.HolderParked: other, state.HolderOff: other,
 	}

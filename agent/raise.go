@@ -95,7 +95,8 @@ func (p happenings) ofRuns() (out []state.Event) {
 	return out
 }
 
-// The names of the events that pullet raises by itself.
+// The names of the events that pullet raises by itself. That a run changed something, or ended, is raised only where a
+// reaction or a sink wants it: each host has that at each new version, and at each pull.
 const (
 	stepFailed = "pullet/step/failed"
 	runFailed  = "pullet/run/failed"
@@ -130,10 +131,10 @@ func (p happenings) runEvents(r *apply.Report, chain []state.Cause) (out []state
 		return out
 	case r.Changed() > 0 && !p.out.Upgrade && chain == nil:
 		add(driftFound, map[string]any{"changed": r.Changed()})
-	case r.Changed() > 0:
+	case r.Changed() > 0 && p.agent.answering.hears(runChanged):
 		add(runChanged, map[string]any{"changed": r.Changed()})
 	}
-	if p.agent.answering.hears(runDone) { // each pull of each host has one
+	if p.agent.answering.hears(runDone) {
 		add(runDone, map[string]any{"changed": r.Changed(), "failed": r.Failed()})
 	}
 	return out

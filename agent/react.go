@@ -17,11 +17,14 @@ import (
 type reactions struct{ *pull }
 
 // work does what there is to do about them, the oldest first: one that the node began with before all others. It
-// reports that one goes on in a later pull, which comes before a new version. What goes wrong in one keeps the node from
-// nothing else.
+// reports that one goes on in a later pull, which comes before a new version. What goes wrong in one keeps the node
+// from nothing else.
 func (p reactions) work(ctx context.Context, v *state.Version) (goesOn bool) {
 	if p.store == nil {
 		return p.local.Reacting != nil
+	}
+	if w := p.out.Wait; w != nil && w.Kind == state.WaitReaction { // said before the upgrade
+		p.out.awaits(nil)
 	}
 	asked := time.Now()
 	begun := p.local.Reacting
@@ -88,11 +91,12 @@ func (r *reaction) work(ctx context.Context, run state.PendingReaction) error {
 	case at != nil: // one at a time
 		return r.stays(ctx, "the run "+at.Run.ID+" of "+at.Run.Reaction+" on this host", "see pullet reactions")
 	case run.Own.State == state.Running:
-		return r.ends(ctx, nil, state.Failed, "this host lost its record of the run while it was at it; it is not begun again")
+		return r.ends(ctx, nil, state.Failed, "this host lost its record of the run; it is not begun again")
 	case run.Halted != "":
 		return r.ends(ctx, nil, state.ReactionLeft, "the run is halted: "+run.Halted)
 	case !run.Open:
-		return r.ends(ctx, nil, state.ReactionLeft, fmt.Sprintf("the host came later than %s after it was given", state.ReactionTime))
+		late := fmt.Sprintf("the host came later than %s after it was given", state.ReactionTime)
+		return r.ends(ctx, nil, state.ReactionLeft, late)
 	case !run.OnChange && r.local.changes(r.version):
 		return r.stays(ctx, "this host's upgrade to "+r.version.String(), "see pullet rollout status")
 	}
@@ -121,7 +125,7 @@ func (r *reaction) take(ctx context.Context, program *compiled, begun bool) erro
 	defer halted()
 	req.Waiting = r.waiting(begun, halted)
 	turn := lock.NewReactionTurn(r.store, req, r.of)
-	if !begun || r.local.Reacting.Held != nil { // else it waits for others without a place, and takes one before it changes anything
+	if !begun || r.local.Reacting.Held != nil { // else it takes a place before it changes anything
 		wait, err := r.turns.admit(waiting, turn, r.waits.standBy, nil)
 		if wait != nil && wait.Kind == state.WaitHalt && !begun {
 			return r.leaves(ctx)
@@ -209,7 +213,8 @@ func (r *reaction) begins(ctx context.Context, turn *lock.Turn) error {
 	if err := r.local.save(); err != nil {
 		return err
 	}
-	r.log.WithField("run", r.of.ID).Infof("reaction %s to %s, %d times", r.of.Reaction, r.of.Event.Name, r.of.Event.Occurrences)
+	e := r.of.Event
+	r.log.WithField("run", r.of.ID).Infof("reaction %s to %s, %d times", r.of.Reaction, e.Name, e.Occurrences)
 	return r.store.Reactions.Tell(ctx, r.of.ID, r.said)
 }
 
@@ -299,12 +304,8 @@ func eventOf(e state.Reacted) map[string]any {
 	if len(e.About) == 1 {
 		node = e.About[0]
 	}
-	causes := make([]any, len(e.Chain))
-	for i, c := range e.Chain {
-		causes[i] = map[string]any{"run": c.Run, "reaction": c.Reaction}
-	}
 	return map[string]any{
 		"name": e.Name, "occurrences": e.Occurrences, "data": data, "node": node, "hosts": hosts, "id": e.ID,
-		"time": e.Time.UTC().Format(time.RFC3339), "cause": causes,
+		"time": e.Time.UTC().Format(time.RFC3339), "cause": cause,
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// ownDir is where the run has its journal, and the files that it may put back: what it does is no part of what the host is
-// to be.
+// ownDir is where the run has its journal, and the files that it may put back: what it does is no part of what the
+// host is to be.
 func (r *reaction) ownDir() string { return filepath.Join(r.config.Paths.State, "reactions", r.of.ID) }
 
 func (r *reaction) forgetJournal() error { return os.RemoveAll(r.ownDir()) }
@@ -78,7 +78,8 @@ func (r *reaction) settles(ctx context.Context, report *apply.Report, rollout re
 	defer cancel()
 	switch {
 	case report.Failed():
-		err := r.store.Reactions.Fail(after, r.of.ID, state.ReactionResult{Node: r.said.Node, Reason: report.Why()}, rollout.MaxFailures)
+		why := state.ReactionResult{Node: r.said.Node, Reason: report.Why()}
+		err := r.store.Reactions.Fail(after, r.of.ID, why, rollout.MaxFailures)
 		return errors.Join(err, r.ends(ctx, turn, state.Failed, report.Why()))
 	case report.Stopped != "" || report.Reboot || report.Leaving: // it keeps its place
 		return r.tells(after, report.Why(), "no action needed: the run goes on in the next pull")

@@ -12,6 +12,7 @@ import (
 // TestEventOf: the event of a job has what docs/events.md says of it. An alert is told by one host and is about another
 // one.
 func TestEventOf(t *testing.T) {
+	t.Parallel()
 	e := state.Reacted{
 		Event: state.Event{
 			ID: "e1", Name: "prometheus/alert/Down", By: "mon", Time: time.Date(2026, 3, 1, 13, 0, 0, 0, time.FixedZone("", 3600)),

@@ -103,15 +103,16 @@ func (l *oneLook) Changed(ctx context.Context) { <-ctx.Done() }
 
 func (l *oneLook) Watches() []string { return nil }
 
-// judgeTriggers judges the triggers of the version that the host runs, at the end of a pull. The agent judges those with
-// an interval of their own between pulls, too.
+// judgeTriggers judges the triggers of the version that the host runs, at the end of a pull. The agent judges those
+// with an interval of their own between pulls, too.
 func (p happenings) judgeTriggers(ctx context.Context) []state.Event {
 	p.agent.triggers = nil
 	if p.program == nil || len(p.program.catalog.Triggers) == 0 || ctx.Err() != nil {
 		return nil
 	}
 	t := &triggers{
-		dir: p.config.Paths.State, node: p.config.Node.Name, program: p.program, host: p.agent.host(p.program.catalog.Version),
+		dir: p.config.Paths.State, node: p.config.Node.Name,
+		program: p.program, host: p.agent.host(p.program.catalog.Version),
 		store: p.store, log: p.log,
 	}
 	t.host.Fleet = p.compiler.fleet()
@@ -122,7 +123,9 @@ func (p happenings) judgeTriggers(ctx context.Context) []state.Event {
 }
 
 // between judges the triggers with an interval of their own until ctx ends.
-func (t *triggers) between(ctx context.Context, pulls time.Duration, raise func(context.Context, ...state.Event) error) {
+func (t *triggers) between(
+	ctx context.Context, pulls time.Duration, raise func(context.Context, ...state.Event) error,
+) {
 	due := map[string]time.Time{}
 	for {
 		wait := pulls

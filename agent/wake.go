@@ -59,7 +59,7 @@ func (f *fleetWatch) follow(ctx context.Context, out *Outcome) {
 	worked, seen, names, viewed := f.worked, f.seen, f.names, f.viewed
 	spread := f.agent.outside.Chance(spread(f.agent.size.nodes))
 	f.atWork.Go(func() {
-		ring(ctx, f.woken, spread, store.Bells.AwaitWork(ctx, worked, seen))
+		ring(ctx, f.woken, spread, store.Bells.AwaitWork(ctx, f.agent.config.Node.Name, worked, seen))
 	})
 	if len(names) > 0 {
 		patience := f.patience()

@@ -142,7 +142,7 @@ func doneTwice(t *testing.T, s *state.Store, events int) string {
 			hosts[run.Reaction+" "+host]++
 		}
 	}
-	pages, err := s.Events.Log(t.Context(), 0, 100)
+	pages, err := s.EventLog.Newest(t.Context(), 0, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestKilledTeller(t *testing.T) {
 			_, _ = spool.Tell(t.Context(), first)
 			first.Client.KV, first.Client.Lease = kv, lease
 			left, err := spool.Tell(t.Context(), first)
-			waiting, failed := first.Events.Waiting(t.Context())
+			waiting, failed := first.EventLog.Waiting(t.Context())
 			if err != nil || failed != nil || left != 0 || len(waiting) != 3 {
 				t.Errorf("killed at %d, %t: %d left, %d told, %v, %v", at, behind, left, len(waiting), err, failed)
 			}
@@ -205,5 +205,35 @@ func TestKilledTeller(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// TestTidy: what is older than it is kept goes, and nothing else.
+func TestTidy(t *testing.T) {
+	store := openStore(t)
+	storm(t, store, 3)
+	r := reactorOf(store, "web1", reaction("a", "pullet/step/*", false))
+	if err := r.Once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kept := func() (runs, pages int) {
+		all, err := store.Reactions.List(t.Context(), "")
+		log, failed := store.EventLog.Newest(t.Context(), 0, 100)
+		if err != nil || failed != nil {
+			t.Fatal(err, failed)
+		}
+		return len(all), len(log)
+	}
+	if err := r.tidy(t.Context(), time.Now().Add(state.KeptEvents/2)); err != nil {
+		t.Fatal(err)
+	}
+	if runs, pages := kept(); runs != 1 || pages != 1 {
+		t.Errorf("%d runs and %d pages are kept, want 1 and 1", runs, pages)
+	}
+	if err := r.tidy(t.Context(), time.Now().Add(2*state.KeptEvents)); err != nil {
+		t.Fatal(err)
+	}
+	if runs, pages := kept(); runs != 0 || pages != 0 {
+		t.Errorf("%d runs and %d pages are kept, want none", runs, pages)
 	}
 }

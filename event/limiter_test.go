@@ -73,9 +73,9 @@ func TestLimiter(t *testing.T) {
 	}
 }
 
-// TestLimiterHolds: whatever happens when, and whenever somebody looks: a reaction starts at most once in its delay, not
-// later than it waits for more unless it is limited, and each occurrence is answered once, counts still, or fell out of
-// the window.
+// TestLimiterHolds: whatever happens when, and whenever somebody looks: a reaction starts at most once in its delay,
+// not later than it waits for more unless it is limited, and each occurrence is answered once, counts still, or fell
+// out of the window.
 func TestLimiterHolds(t *testing.T) {
 	for seed := range int64(2000) {
 		r := rand.New(rand.NewSource(seed))

@@ -162,10 +162,8 @@ func (r *Reactor) work(ctx context.Context, since int64) error {
 			rest(ctx, time.Second)
 			continue
 		}
-		if time.Since(tidied) > tidyEvery {
-			if err := r.Store.Reactions.Forget(ctx, time.Now()); err == nil {
-				tidied = time.Now()
-			}
+		if time.Since(tidied) > tidyEvery && r.tidy(ctx, time.Now()) == nil {
+			tidied = time.Now()
 		}
 		poll := askAgain
 		if !look.IsZero() {
@@ -174,6 +172,11 @@ func (r *Reactor) work(ctx context.Context, since int64) error {
 		r.Store.Events.AwaitEvents(ctx, seen, poll)
 	}
 	return ctx.Err()
+}
+
+// tidy removes what is older than it is kept.
+func (r *Reactor) tidy(ctx context.Context, now time.Time) error {
+	return errors.Join(r.Store.Reactions.Forget(ctx, now), r.Store.EventLog.Forget(ctx, now))
 }
 
 // errNotReactor says that another process is the reactor by now.

@@ -127,7 +127,7 @@ func TestStorm(t *testing.T) {
 	if len(left.runs) != 1 || left.occurrences != hosts || left.keys > 10 || left.bytes > 100<<10 {
 		t.Errorf("%d runs for %d occurrences, %d keys with %d bytes", len(left.runs), left.occurrences, left.keys, left.bytes)
 	}
-	pages, err := store.Events.Log(t.Context(), 0, 10)
+	pages, err := store.EventLog.Newest(t.Context(), 0, 10)
 	if err != nil || len(pages) != 1 || len(pages[0].Events) != 1 || pages[0].Events[0].Count != hosts {
 		t.Errorf("%+v %v", pages, err)
 	}
@@ -157,7 +157,7 @@ func BenchmarkStorm(b *testing.B) {
 				for _, run := range left.runs {
 					asked += len(run.Hosts)
 				}
-				waiting, err := store.Events.Waiting(b.Context())
+				waiting, err := store.EventLog.Waiting(b.Context())
 				if err != nil || len(waiting) > 0 || len(left.runs) == 0 || perHost && asked != hosts {
 					b.Fatalf("%d events are not read, %d runs on %d hosts: %v", len(waiting), len(left.runs), asked, err)
 				}

@@ -86,8 +86,8 @@ func WaitOf(st state.Status) *Wait {
 // ErrSuperseded says that the fleet moved on to another version while the node waited.
 var ErrSuperseded = errors.New("superseded: the fleet moved on to another version")
 
-// superseded returns nil for a run that ends whatever the fleet moves to. Else it returns ErrSuperseded when the fleet is at another rollout than the request's, or nobody can read at
-// which; else the revision at which that was set.
+// superseded returns nil for a run that ends whatever the fleet moves to. Else it returns ErrSuperseded when the fleet
+// is at another rollout than the request's, or nobody can read at which; else the revision at which that was set.
 func superseded(ctx context.Context, s *state.Store, q *Request) (int64, error) {
 	if q.Apart {
 		return q.VersionRev, nil

@@ -28,7 +28,7 @@ type Sink struct {
 	Events        Strings `yaml:"events,required"`
 	Except        Strings `yaml:"except"`        // which of them not, in the same way
 	TokenFile     string  `yaml:"tokenFile"`     // a file of the host with a bearer token
-	SignatureFile string  `yaml:"signatureFile"` // a file of the host with a key: X-Signature is the HMAC-SHA256 of the body
+	SignatureFile string  `yaml:"signatureFile"` // a file of the host with a key: X-Signature is the body's HMAC-SHA256
 	Batch         int     `yaml:"batch"`         // of cloudevents: so many at once, as a list; default one, and no list
 	Template      string  `yaml:"template"`      // of json: the body, as JSON with {{ }} for values
 
@@ -135,8 +135,8 @@ func CheckSinkURL(text string) error {
 	case u.User != nil:
 		return errors.New("it holds a user or a password: put a token into a file of the hosts, and name that in tokenFile")
 	case u.Scheme == "http" && (noAddress != nil || !ip.IsLoopback()):
-		return errors.New("http sends what happens, and the token, in clear text: write https. http is for receivers on the " +
-			"host itself, by address: http://127.0.0.1:8080/")
+		return errors.New("http sends what happens, and the token, in clear text: write https. http is for receivers on " +
+			"the host itself, by address: http://127.0.0.1:8080/")
 	case u.Fragment != "":
 		return errors.New("what follows # is not sent: leave it out")
 	}

@@ -57,9 +57,6 @@ func parseSinkTemplate(text string) (*sinkTemplate, error) {
 	if err != nil {
 		return nil, err
 	}
-	if body.Tree == nil {
-		return nil, errors.New("it has no text")
-	}
 	if err := closeNode(body.Root); err != nil {
 		return nil, err
 	}
@@ -91,7 +88,8 @@ func closeNode(n parse.Node) error {
 	case *parse.ActionNode:
 		err := calls(n.Pipe)
 		name := parse.NewIdentifier("json").SetPos(n.Pos)
-		n.Pipe.Cmds = append(n.Pipe.Cmds, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Pos, Args: []parse.Node{name}})
+		call := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Pos, Args: []parse.Node{name}}
+		n.Pipe.Cmds = append(n.Pipe.Cmds, call)
 		return err
 	case *parse.TextNode, *parse.CommentNode:
 	default:
@@ -134,10 +132,11 @@ func (t *sinkTemplate) fill(event map[string]any) ([]byte, error) {
 	if err := t.body.Execute(out, event); err != nil {
 		return nil, err
 	}
-	if !json.Valid(out.Bytes()) {
+	body := bytes.TrimSpace(out.Bytes())
+	if !json.Valid(body) {
 		return nil, errors.New("it gives no JSON: write {{ .name }} without quotes around it, which it brings itself")
 	}
-	return out.Bytes(), nil
+	return body, nil
 }
 
 // bounded is a buffer of so many bytes at most.

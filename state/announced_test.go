@@ -12,7 +12,7 @@ func TestAnnounced(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	woken := make(chan error, 1)
-	go func() { woken <- s.Bells.AwaitWork(ctx, "", 0) }()
+	go func() { woken <- s.Bells.AwaitWork(ctx, "web1", "", 0) }()
 	commit := strings.Repeat("ab", 20)
 	must(t, s.Bells.Announce(ctx, "main", Announced{Ref: "refs/heads/main", Commit: strings.Repeat("0", 40), At: time.Now()}))
 	must(t, <-woken)

@@ -3,7 +3,6 @@ package state
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -45,14 +44,9 @@ const (
 // DedupeTime is how long an event keeps others with the same Dedupe from counting.
 const DedupeTime = 24 * time.Hour
 
-// eventName is a path of words: letters, digits, and a few other characters inside of a word.
-var eventName = regexp.MustCompile(`^` + eventWord + `(/` + eventWord + `)*$`)
-
-const eventWord = `[A-Za-z0-9_]([A-Za-z0-9_.: -]*[A-Za-z0-9_])?`
-
 // CheckEventName says what is wrong with the name of an event; nil: nothing.
 func CheckEventName(name string) error {
-	if len(name) > MaxEventName || !eventName.MatchString(name) {
+	if !safetext.EventName(name) {
 		return fmt.Errorf("%s is no name of an event: expected a path such as backup/failed, of letters, digits and "+
 			"_ . : - in words between slashes, and %d bytes at most", quoted(name), MaxEventName)
 	}
@@ -94,7 +88,7 @@ func (e Event) Size() int {
 // EventWord makes a word of an event's name of any text, such as the name of an alert.
 func EventWord(text string) string {
 	word := strings.Map(func(r rune) rune {
-		if r < 128 && eventName.MatchString("x"+string(r)+"x") && r != '/' {
+		if safetext.EventName("x"+string(r)+"x") && r != '/' {
 			return r
 		}
 		return '_'

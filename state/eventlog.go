@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -11,8 +12,12 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Log is what happened, the newest page first: so many pages before one, by its number; 0 is before none.
-func (s *Events) Log(ctx context.Context, before, pages int) ([]Page, error) {
+func (s *EventLog) prefix() string { return s.store.key("happened") + "/" }
+
+func (s *EventLog) pageKey(n int) string { return s.prefix() + fmt.Sprintf("%010d", n) }
+
+// Newest is what happened, the newest page first: so many pages before one, by its number; 0 is before none.
+func (s *EventLog) Newest(ctx context.Context, before, pages int) ([]Page, error) {
 	end := s.pageKey(math.MaxInt32)
 	if before > 0 {
 		end = s.pageKey(before)
@@ -21,12 +26,14 @@ func (s *Events) Log(ctx context.Context, before, pages int) ([]Page, error) {
 }
 
 // After is what happened after a page, the oldest page first.
-func (s *Events) After(ctx context.Context, page, pages int) ([]Page, error) {
+func (s *EventLog) After(ctx context.Context, page, pages int) ([]Page, error) {
 	order := clientv3.WithSort(clientv3.SortByKey, clientv3.SortAscend)
 	return s.pages(ctx, s.pageKey(page+1), s.pageKey(math.MaxInt32), order, pages)
 }
 
-func (s *Events) pages(ctx context.Context, from, end string, order clientv3.OpOption, most int) (out []Page, err error) {
+func (s *EventLog) pages(
+	ctx context.Context, from, end string, order clientv3.OpOption, most int,
+) (out []Page, err error) {
 	got, err := s.store.Client.Get(ctx, from, clientv3.WithRange(end), order, clientv3.WithLimit(int64(most)))
 	if err != nil {
 		return nil, err
@@ -46,8 +53,32 @@ func (s *Events) pages(ctx context.Context, from, end string, order clientv3.OpO
 	return out, nil
 }
 
-// AwaitLog waits until there is a page after one, or for as long as a poll takes. It is false when ctx ends first.
-func (s *Events) AwaitLog(ctx context.Context, page int, poll time.Duration) bool {
+// Forget removes pages that were written long ago.
+func (s *EventLog) Forget(ctx context.Context, now time.Time) error {
+	const some = 50
+	for {
+		pages, err := s.After(ctx, -1, some)
+		old := 0
+		for _, page := range pages {
+			if now.Sub(page.At) < KeptEvents {
+				break
+			}
+			old = page.Number
+		}
+		if err != nil || old == 0 {
+			return err
+		}
+		if _, err := s.store.Client.Delete(ctx, s.pageKey(0), clientv3.WithRange(s.pageKey(old+1))); err != nil {
+			return err
+		}
+		if len(pages) < some {
+			return nil
+		}
+	}
+}
+
+// Await waits until there is a page after one, or for as long as a poll takes. It is false when ctx ends first.
+func (s *EventLog) Await(ctx context.Context, page int, poll time.Duration) bool {
 	key := s.pageKey(page + 1)
 	watch, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), poll)
 	defer cancel()
@@ -62,8 +93,8 @@ func (s *Events) AwaitLog(ctx context.Context, page int, poll time.Duration) boo
 }
 
 // Groups are what the reactor counts, by reaction and event.
-func (s *Events) Groups(ctx context.Context) ([]Group, error) {
-	got, err := s.store.Client.Get(ctx, s.groupsPrefix(), clientv3.WithPrefix())
+func (s *EventLog) Groups(ctx context.Context) ([]Group, error) {
+	got, err := s.store.Client.Get(ctx, s.store.Events.groupsPrefix(), clientv3.WithPrefix())
 	if err != nil {
 		return nil, err
 	}
@@ -80,15 +111,16 @@ func (s *Events) Groups(ctx context.Context) ([]Group, error) {
 }
 
 // Waiting are the events that the reactor does not have yet, by the time at which they happened.
-func (s *Events) Waiting(ctx context.Context) ([]Event, error) {
+func (s *EventLog) Waiting(ctx context.Context) ([]Event, error) {
 	got, err := s.store.Client.Txn(ctx).
-		Then(clientv3.OpGet(s.outboxesPrefix(), clientv3.WithPrefix()), clientv3.OpGet(s.cursorKey())).Commit()
+		Then(clientv3.OpGet(s.store.Events.outboxesPrefix(), clientv3.WithPrefix()),
+			clientv3.OpGet(s.store.Events.cursorKey())).Commit()
 	if err != nil {
 		return nil, err
 	}
-	in := &Inbox{Cursor: s.cursorOf(got.Responses[1].GetResponseRange().Kvs)}
+	in := &Inbox{Cursor: s.store.Events.cursorOf(got.Responses[1].GetResponseRange().Kvs)}
 	for _, kv := range got.Responses[0].GetResponseRange().Kvs {
-		in.take(s.readBox(kv).Events)
+		in.take(s.store.Events.readBox(kv).Events)
 	}
 	var out []Event
 	for _, e := range in.Events {

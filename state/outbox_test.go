@@ -124,7 +124,7 @@ func TestEnter(t *testing.T) {
 	nothing := func(what string) {
 		t.Helper()
 		runs, err := s.Reactions.List(t.Context(), "")
-		pages, err2 := s.Events.Log(t.Context(), 0, 10)
+		pages, err2 := s.EventLog.Newest(t.Context(), 0, 10)
 		if err != nil || err2 != nil || len(runs)+len(pages) > 0 || len(inboxOf(t, s).Events) != 3 {
 			t.Fatalf("%s: %v %v %v %v", what, runs, pages, err, err2)
 		}
@@ -143,7 +143,7 @@ func TestEnter(t *testing.T) {
 	if len(in.Events) != 2 || in.Events[0].ID != "e2" || in.Runs != 1 || !in.Busy["restart"]["web1"] {
 		t.Errorf("%v %+v", idsOf(in), in)
 	}
-	waiting, err := s.Events.Waiting(t.Context())
+	waiting, err := s.EventLog.Waiting(t.Context())
 	if err != nil || len(waiting) != 2 || waiting[0].ID != "e2" {
 		t.Errorf("the reactor does not have %v, %v", waiting, err)
 	}

@@ -37,8 +37,12 @@ type (
 	Identities part
 	// Datastores is the fleet's own datastore itself: which hosts carry it.
 	Datastores part
-	// Events are what happened, on their way from the hosts to the reactor and in the log.
+	// Events are what happened, on their way from the hosts to the reactor and out of the fleet.
 	Events part
+	// EventLog is what happened, for people: what the reactor read, and what waits for it.
+	EventLog part
+	// Sinks are how far the log of events is sent to receivers outside of the fleet.
+	Sinks part
 	// Reactions are the runs with which hosts answer events.
 	Reactions part
 	// Views are the fleet's record as people and templates see it.
@@ -54,6 +58,8 @@ func (s *Store) divide() *Store {
 	s.Extensions = (*Extensions)(all)
 	s.Services, s.Commands, s.Switches = (*Services)(all), (*Commands)(all), (*Switches)(all)
 	s.Bells, s.Views, s.Identities = (*Bells)(all), (*Views)(all), (*Identities)(all)
-	s.Datastores, s.Events, s.Reactions = (*Datastores)(all), (*Events)(all), (*Reactions)(all)
+	s.Datastores, s.Reactions = (*Datastores)(all), (*Reactions)(all)
+	s.Events, s.EventLog = (*Events)(all), (*EventLog)(all)
+	s.Sinks = (*Sinks)(all)
 	return s
 }

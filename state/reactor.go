@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -83,7 +82,6 @@ const (
 func (s *Events) cursorKey() string      { return s.store.key("reactor", "cursor") }
 func (s *Events) leaderKey() string      { return s.store.key("reactor", "leader") }
 func (s *Events) toldKey() string        { return s.store.key("reactor", "told") }
-func (s *Events) pageKey(n int) string   { return s.store.key("happened", fmt.Sprintf("%010d", n)) }
 func (s *Events) groupsPrefix() string   { return s.store.key("reactor", "group") + "/" }
 func (s *Events) outboxesPrefix() string { return s.store.key("outbox") + "/" }
 
@@ -106,7 +104,9 @@ func (s *Events) cursorOf(kvs []*mvccpb.KeyValue) (c Cursor) {
 
 // Lead makes this process the reactor, on a lease, unless another one is. It returns the revision at which it became
 // that: 0, and who is, where another one is.
-func (s *Events) Lead(ctx context.Context, node string, lease clientv3.LeaseID) (since int64, leader string, err error) {
+func (s *Events) Lead(
+	ctx context.Context, node string, lease clientv3.LeaseID,
+) (since int64, leader string, err error) {
 	key := s.leaderKey()
 	done, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
 		Then(clientv3.OpPut(key, node, clientv3.WithLease(lease))).Else(clientv3.OpGet(key)).Commit()
@@ -186,9 +186,10 @@ func (s *Events) Enter(ctx context.Context, since int64, in *Inbox, e Entry) (bo
 	var ops []clientv3.Op
 	if len(e.Page) > 0 {
 		cursor.Page++
-		ops = append(ops, Put(s.pageKey(cursor.Page), Page{At: time.Now().UTC(), Events: e.Page}))
+		ops = append(ops, Put(s.store.EventLog.pageKey(cursor.Page), Page{At: time.Now().UTC(), Events: e.Page}))
 		if first := cursor.Page - keptPages + 1; first > cursor.First {
-			ops = append(ops, clientv3.OpDelete(s.pageKey(0), clientv3.WithRange(s.pageKey(first))))
+			log := s.store.EventLog
+			ops = append(ops, clientv3.OpDelete(log.pageKey(0), clientv3.WithRange(log.pageKey(first))))
 			cursor.First = first
 		}
 	}
@@ -210,7 +211,11 @@ func (s *Events) Enter(ctx context.Context, since int64, in *Inbox, e Entry) (bo
 		ops = append(ops, given...)
 	}
 	if len(e.Runs) > 0 {
-		ops = append(ops, s.store.Bells.wakeOp())
+		var hosts []string
+		for _, run := range e.Runs {
+			hosts = append(hosts, run.Hosts...)
+		}
+		ops = append(ops, s.store.Bells.wakeHostsOp(hosts))
 	}
 	ops = append(ops, s.observedOps(e.Observed)...)
 	ops = append(ops, Put(s.cursorKey(), cursor))

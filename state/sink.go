@@ -27,13 +27,23 @@ type Sink struct {
 	At       time.Time `json:"at"`                 // when this was written
 }
 
+// maxSinkCount is how far the counts of a sink go: whoever could write a greater one would stop it.
+const maxSinkCount = 1 << 30
+
+// bounded is the record with counts as they can be written.
+func (s Sink) bounded() Sink {
+	for _, n := range []*int{&s.Sent, &s.Waiting, &s.Dropped, &s.Lost, &s.Failures} {
+		*n = min(*n, maxSinkCount)
+	}
+	return s
+}
+
 func (s *Sink) check(Key) error {
 	var c checks
 	c.count("page", s.Page, math.MaxInt32)
 	c.count("index", s.Index, MaxPage)
-	c.count("failures", s.Failures, math.MaxInt32)
-	for _, n := range []int{s.Sent, s.Waiting, s.Dropped, s.Lost} {
-		c.count("events", n, 1<<40)
+	for _, n := range []int{s.Failures, s.Sent, s.Waiting, s.Dropped, s.Lost} {
+		c.count("events", n, maxSinkCount)
 	}
 	c.times(s.Since, s.At)
 	c.node(s.By)
@@ -41,18 +51,17 @@ func (s *Sink) check(Key) error {
 	return c.err
 }
 
-func (s *Events) sinksPrefix() string        { return s.store.key("sink") + "/" }
-func (s *Events) sinkKey(name string) string { return s.sinksPrefix() + name }
-func (s *Events) happenedPrefix() string     { return s.store.key("happened") + "/" }
+func (s *Sinks) prefix() string         { return s.store.key("sink") + "/" }
+func (s *Sinks) key(name string) string { return s.prefix() + name }
 
 // leads is that this process, which became the reactor at a revision, still is it.
 func (s *Events) leads(since int64) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(s.leaderKey()), "=", since)
 }
 
-// Sinks are those that events were to be sent to, by name. One whose record cannot be read is left out.
-func (s *Events) Sinks(ctx context.Context) (map[string]Sink, error) {
-	got, err := s.store.Client.Get(ctx, s.sinksPrefix(), clientv3.WithPrefix())
+// All are those that events were to be sent to, by name. One whose record cannot be read is left out.
+func (s *Sinks) All(ctx context.Context) (map[string]Sink, error) {
+	got, err := s.store.Client.Get(ctx, s.prefix(), clientv3.WithPrefix())
 	if err != nil {
 		return nil, err
 	}
@@ -69,16 +78,17 @@ func (s *Events) Sinks(ctx context.Context) (map[string]Sink, error) {
 	return out, nil
 }
 
-// KeepSink writes how far a sink is, as the reactor that became that at a revision. It is false, and nothing is written,
+// Keep writes how far a sink is, as the reactor that became that at a revision. It is false, and nothing is written,
 // where that is not the reactor any more.
-func (s *Events) KeepSink(ctx context.Context, since int64, name string, sink Sink) (bool, error) {
-	done, err := s.store.Client.Txn(ctx).If(s.leads(since)).Then(Put(s.sinkKey(name), sink)).Commit()
+func (s *Sinks) Keep(ctx context.Context, since int64, name string, sink Sink) (bool, error) {
+	done, err := s.store.Client.Txn(ctx).If(s.store.Events.leads(since)).Then(Put(s.key(name), sink.bounded())).Commit()
 	return err == nil && done.Succeeded, err
 }
 
-// ForgetSink removes the record of a sink that the fleet does not have any more, as KeepSink writes one.
-func (s *Events) ForgetSink(ctx context.Context, since int64, name string) (bool, error) {
-	done, err := s.store.Client.Txn(ctx).If(s.leads(since)).Then(clientv3.OpDelete(s.sinkKey(name))).Commit()
+// Forget removes the record of a sink that the fleet does not have any more, as Keep writes one.
+func (s *Sinks) Forget(ctx context.Context, since int64, name string) (bool, error) {
+	remove := clientv3.OpDelete(s.key(name))
+	done, err := s.store.Client.Txn(ctx).If(s.store.Events.leads(since)).Then(remove).Commit()
 	return err == nil && done.Succeeded, err
 }
 
@@ -86,24 +96,25 @@ func (s *Events) ForgetSink(ctx context.Context, since int64, name string) (bool
 type Stretch struct {
 	Pages    []Page // the oldest first
 	First    int    // the first page that the log keeps
-	Last     int            // its last page
-	Upto     int            // the pages up to this one were read, as far as they are there and can be read
+	Last     int    // its last page
+	Upto     int    // the pages up to this one were read, as far as they are there and can be read
 	Revision int64
 }
 
 // Stretch reads so many pages of the log at most, from a number on.
-func (s *Events) Stretch(ctx context.Context, from, most int) (*Stretch, error) {
-	ops := []clientv3.Op{clientv3.OpGet(s.cursorKey())}
+func (s *Sinks) Stretch(ctx context.Context, from, most int) (*Stretch, error) {
+	ops := []clientv3.Op{clientv3.OpGet(s.store.Events.cursorKey())}
 	for n := range most {
-		ops = append(ops, clientv3.OpGet(s.pageKey(from+n)))
+		ops = append(ops, clientv3.OpGet(s.store.EventLog.pageKey(from+n)))
 	}
 	got, err := s.store.Client.Txn(ctx).Then(ops...).Commit()
 	if err != nil {
 		return nil, err
 	}
-	cursor := s.cursorOf(got.Responses[0].GetResponseRange().Kvs)
+	cursor := s.store.Events.cursorOf(got.Responses[0].GetResponseRange().Kvs)
 	out := &Stretch{
-		First: cursor.First, Last: cursor.Page, Upto: min(cursor.Page, from+most-1), Revision: got.Header.Revision,
+		First: min(cursor.First, cursor.Page+1), Last: cursor.Page, Upto: min(cursor.Page, from+most-1),
+		Revision: got.Header.Revision,
 	}
 	for n, answer := range got.Responses[1:] {
 		for _, kv := range answer.GetResponseRange().Kvs {
@@ -116,8 +127,7 @@ func (s *Events) Stretch(ctx context.Context, from, most int) (*Stretch, error) 
 	return out, nil
 }
 
-// AwaitPages waits until the log changes after a revision, or for as long as a poll takes. It is false when ctx ends
-// first.
-func (s *Events) AwaitPages(ctx context.Context, after int64, poll time.Duration) bool {
-	return s.store.Bells.Await(ctx, s.happenedPrefix(), after, poll, clientv3.WithPrefix())
+// Await waits until the log changes after a revision, or for as long as a poll takes. It is false when ctx ends first.
+func (s *Sinks) Await(ctx context.Context, after int64, poll time.Duration) bool {
+	return s.store.Bells.Await(ctx, s.store.EventLog.prefix(), after, poll, clientv3.WithPrefix())
 }

@@ -58,7 +58,9 @@ type Store struct {
 	Identities *Identities
 	Datastores *Datastores
 	Events     *Events
+	EventLog   *EventLog
 	Reactions  *Reactions
+	Sinks      *Sinks
 	Views      *Views
 
 	Client    *clientv3.Client

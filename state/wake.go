@@ -3,7 +3,9 @@ package state
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -99,29 +101,53 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// AwaitWork returns nil as soon as the fleet's version is another than the given one, or there is something else to do;
-// or why it cannot tell any more. What was there at the revision woken is not new.
-func (s *Bells) AwaitWork(ctx context.Context, version string, woken int64) error {
+// AwaitWork returns nil as soon as the fleet's version is another than the given one, or there is something else to do
+// for a node; or why it cannot tell any more. What was there at the revision woken is not new.
+func (s *Bells) AwaitWork(ctx context.Context, node, version string, woken int64) error {
+	rang := int64(0) // how often the bell rang
 	for {
-		got, err := s.store.Client.Get(ctx, s.wakeKey(), clientv3.WithKeysOnly())
+		got, err := s.store.Client.Get(ctx, s.wakeKey())
 		if err != nil {
 			return err
-		}
-		now := int64(0)
-		if len(got.Kvs) > 0 {
-			now = got.Kvs[0].ModRevision
 		}
 		v, _, err := s.store.Versions.Current(ctx)
 		if unlessBad(err) != nil {
 			return err
 		}
-		if now > woken || v != nil && v.ID != version {
+		if v != nil && v.ID != version {
 			return nil
+		}
+		for _, kv := range got.Kvs {
+			once := rang > 0 && kv.Version == rang+1
+			if kv.ModRevision > woken && !(once && forOthers(string(kv.Value), node)) {
+				return nil
+			}
+			woken, rang = max(woken, kv.ModRevision), kv.Version
 		}
 		if !s.Await(ctx, s.wakeKey(), got.Header.Revision, time.Minute) {
 			return ctx.Err()
 		}
 	}
+}
+
+// wakeHosts begins what the bell says where it rings for some hosts; namedHosts is how many it names at most.
+const (
+	wakeHosts  = "hosts "
+	namedHosts = 50
+)
+
+// forOthers reports a bell that rang for other hosts.
+func forOthers(says, node string) bool {
+	hosts, some := strings.CutPrefix(says, wakeHosts)
+	return some && !slices.Contains(strings.Fields(hosts), node)
+}
+
+// wakeHostsOp wakes the agents of some hosts: all where they are many.
+func (s *Bells) wakeHostsOp(hosts []string) clientv3.Op {
+	if len(hosts) > namedHosts {
+		return s.wakeOp()
+	}
+	return clientv3.OpPut(s.wakeKey(), wakeHosts+strings.Join(hosts, " "))
 }
 
 // AwaitNodes returns nil as soon as a node registered, changed or left after a revision, or why it cannot tell any

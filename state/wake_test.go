@@ -3,8 +3,11 @@ package state
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // TestAwait: the bell wakes at once, also when it rang before anybody listened; a context that ends says so.
@@ -75,7 +78,7 @@ func TestAwaitWork(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	woken := make(chan error, 1)
-	go func() { woken <- s.Bells.AwaitWork(ctx, "v1", 1<<40) }()
+	go func() { woken <- s.Bells.AwaitWork(ctx, "web1", "v1", 1<<40) }()
 	must(t, func() error { _, err := s.Versions.Propose(ctx, Version{ID: "v1"}, nil, 0); return err }())
 	_, rev, err := s.Versions.Current(ctx)
 	must(t, err)
@@ -101,11 +104,11 @@ func TestAwaitCommand(t *testing.T) {
 	got, err := s.Client.Get(ctx, s.Bells.wakeKey())
 	must(t, err)
 	seen := got.Kvs[0].ModRevision
-	if err := s.Bells.AwaitWork(ctx, "v1", seen-1); err != nil { // it came in between
+	if err := s.Bells.AwaitWork(ctx, "web1", "v1", seen-1); err != nil { // it came in between
 		t.Error(err)
 	}
 	woken := make(chan error, 1)
-	go func() { woken <- s.Bells.AwaitWork(ctx, "v1", seen) }()
+	go func() { woken <- s.Bells.AwaitWork(ctx, "web1", "v1", seen) }()
 	must(t, put(s, s.Bells.Key()))
 	select {
 	case err := <-woken:
@@ -117,7 +120,7 @@ func TestAwaitCommand(t *testing.T) {
 	must(t, <-woken)
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := s.Bells.AwaitWork(ended, "v1", 1<<40); err == nil {
+	if err := s.Bells.AwaitWork(ended, "web1", "v1", 1<<40); err == nil {
 		t.Error("the context ended")
 	}
 }
@@ -132,7 +135,7 @@ func TestResumeWakes(t *testing.T) {
 	got, err := s.Client.Get(ctx, s.Bells.wakeKey())
 	must(t, err)
 	woken := make(chan error, 1)
-	go func() { woken <- s.Bells.AwaitWork(ctx, "v1", got.Header.Revision) }()
+	go func() { woken <- s.Bells.AwaitWork(ctx, "web1", "v1", got.Header.Revision) }()
 	opened, err := s.Rollouts.Resume(ctx, "ada")
 	if must(t, err); len(opened) != 1 {
 		t.Fatal(opened)
@@ -142,5 +145,56 @@ func TestResumeWakes(t *testing.T) {
 		must(t, err)
 	case <-time.After(10 * time.Second):
 		t.Error("not woken")
+	}
+}
+
+// looks counts what is read.
+type looks struct {
+	clientv3.KV
+	n atomic.Int64
+}
+
+func (l *looks) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	defer l.n.Add(1)
+	return l.KV.Get(ctx, key, opts...)
+}
+
+// TestAwaitWorkOfOthers does not wake for what is given to other hosts.
+func TestAwaitWorkOfOthers(t *testing.T) {
+	s := open(t, t.TempDir())
+	ring := func(op clientv3.Op) int64 {
+		done, err := s.Client.Txn(ctx).Then(op).Commit()
+		must(t, err)
+		return done.Header.Revision
+	}
+	seen := ring(s.Bells.wakeOp())
+	counts := &looks{KV: s.Client.KV}
+	s.Client.KV = counts
+	woken := make(chan error, 1)
+	go func() { woken <- s.Bells.AwaitWork(ctx, "web1", "v1", seen) }()
+	const each = 2 // reads of a look
+	for n := range int64(3) {
+		for counts.n.Load() < (n+1)*each {
+			time.Sleep(time.Millisecond)
+		}
+		ring(s.Bells.wakeHostsOp([]string{"web2", "web10"}))
+	}
+	for counts.n.Load() < 4*each {
+		time.Sleep(time.Millisecond)
+	}
+	select {
+	case err := <-woken:
+		t.Fatal("it woke for others", err)
+	default:
+	}
+	ring(s.Bells.wakeHostsOp([]string{"web2", "web1"}))
+	select {
+	case err := <-woken:
+		must(t, err)
+	case <-time.After(time.Minute):
+		t.Fatal("it did not wake")
+	}
+	if forOthers("", "web1") || forOthers("hosts web1", "web1") || !forOthers("hosts web10", "web1") {
+		t.Error("whom the bell rings for")
 	}
 }

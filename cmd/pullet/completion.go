@@ -48,7 +48,8 @@ func (a completions) complete(root *cobra.Command) {
 		"disable --role": roles,
 		" --output":      outputs, "run --target": nodes, "run --stage": nodes, "run --cancel": a.ofFleet(commandsIn),
 		" --log-format": fixed("text", "json"), "failures --category": fixed(state.Categories()...),
-		"event emit --host": nodes, "nodes --role": roles, "nodes --state": fixed(allStates...), "rollout resume --role": roles,
+		"event emit --host": nodes,
+		"nodes --role":      roles, "nodes --state": fixed(allStates...), "rollout resume --role": roles,
 		"set-status --node": nodes, "forget --job": a.leftJobs,
 		"render --node": inventoryNames, "graph --node": inventoryNames,
 		"eval --node": func(ctx context.Context, args []string, typed string) ([]string, error) {
@@ -86,7 +87,8 @@ func onlyFiles(c *cobra.Command) {
 
 // namesFile reports a flag whose value is a file or a directory.
 func namesFile(flag string) bool {
-	return slices.Contains([]string{"config", "root", "facts", "event", "host-vars", "instructions", "write", "data-file"}, flag)
+	files := []string{"config", "root", "facts", "event", "host-vars", "instructions", "write", "data-file"}
+	return slices.Contains(files, flag)
 }
 
 // commandsIn are the commands of run that nodes may still begin with.

@@ -8,7 +8,7 @@ import (
 
 // eventsIn are the names of events that happened lately.
 func eventsIn(ctx context.Context, store *state.Store, _ *state.Overview) (words []string, err error) {
-	pages, err := store.Events.Log(ctx, 0, pagesAtOnce)
+	pages, err := store.EventLog.Newest(ctx, 0, pagesAtOnce)
 	for _, p := range pages {
 		for _, e := range p.Events {
 			words = append(words, e.Name)
@@ -19,7 +19,7 @@ func eventsIn(ctx context.Context, store *state.Store, _ *state.Overview) (words
 
 // eventIDsIn are the ids of events that happened lately.
 func eventIDsIn(ctx context.Context, store *state.Store, _ *state.Overview) (words []string, err error) {
-	pages, err := store.Events.Log(ctx, 0, pagesAtOnce)
+	pages, err := store.EventLog.Newest(ctx, 0, pagesAtOnce)
 	for _, p := range pages {
 		for _, e := range p.Events {
 			words = append(words, e.ID)

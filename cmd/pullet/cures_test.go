@@ -27,6 +27,7 @@ func cures() []cure {
 		{state.WaitNode, "nodes/", "start it, or remove it from nodes/", "nodes_lacking", "as d1; exits 0 pullet pull; as web1; exits 0 pullet pull"},
 		{state.WaitCondition, "push a commit", "", "condition_named", "exits 0 pullet pull"},
 		{state.WaitInRun, "pullet rollout fail", "", "gate_canary_waits", "exits 0 pullet pull"},
+		{state.WaitReaction, "pullet rollout resume", "waiting for reaction disk/full: the rollout", "reaction_limits", "exits 0 pullet rollout resume; exits 0 pullet pull"},
 		{state.WaitMembers, "pullet datastore status", "look at pullet-etcd on web2: pullet datastore status", "datastore_turn", "exec sh -eu etcd.sh 2; exits 0 pullet pull"},
 		{state.WaitNewer, "the next pull follows", "", "gate_abandoned", "as web1; exits 0 pullet pull"},
 

@@ -34,6 +34,7 @@ type emitting struct {
 	data, hosts []string
 	file        string
 	dedupe      string
+	noop        bool
 }
 
 // emitted is an event that was told, or is kept until the fleet's record can be reached.
@@ -63,13 +64,20 @@ func eventEmitCommand(a *app) *cobra.Command {
 			if err != nil {
 				return usage(err)
 			}
+			if e.noop {
+				return emitCmd{a}.try(cmd, told)
+			}
 			return emitCmd{a}.emit(cmd, config, told)
 		},
 	}
 	f := c.Flags()
-	f.StringArrayVar(&e.data, "data", nil, "what is known of it: KEY=TEXT, or KEY:=JSON for numbers, lists and maps; may be repeated")
+	f.StringArrayVar(
+		&e.data, "data", nil, "what is known of it: KEY=TEXT, or KEY:=JSON for numbers, lists and maps; may be repeated",
+	)
 	f.StringVar(&e.file, "data-file", "", "a JSON or YAML file with a map of such data; - is the standard input")
 	f.StringArrayVar(&e.hosts, "host", nil, "a host that it is about; may be repeated (default: this one)")
+	f.BoolVar(&e.noop, "noop", false,
+		"tell nothing: say which reactions would start on which hosts, and why others would not")
 	f.StringVar(&e.dedupe, "dedupe", "", "names what happened: it counts once within a day")
 	return c
 }
@@ -200,6 +208,8 @@ func (a emitCmd) said(e emitted) error {
 		_, err := fmt.Fprintf(a.out, "%s: %s is kept here until etcd has it: %s\n", e.ID, e.Name, e.Kept)
 		return err
 	}
-	_, err := fmt.Fprintf(a.out, "%s: the fleet knows of %s; what comes of it: pullet events show %s\n", e.ID, e.Name, e.ID)
+	_, err := fmt.Fprintf(
+		a.out, "%s: the fleet knows of %s; what comes of it: pullet events show %s\n", e.ID, e.Name, e.ID,
+	)
 	return err
 }

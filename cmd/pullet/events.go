@@ -51,7 +51,9 @@ func eventsCommand(a *app) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&e.follow, "follow", false, "go on with what happens from now on, until it is stopped")
-	c.Flags().DurationVar(&e.since, "since", 0, "only what happened in this time, such as 2h (default: all that is on record)")
+	c.Flags().DurationVar(
+		&e.since, "since", 0, "only what happened in this time, such as 2h (default: all that is on record)",
+	)
 	c.Flags().IntVar(&e.limit, "limit", 100, "so many lines at most, the newest")
 	c.AddCommand(eventShowCommand(a), sinksCommand(a))
 	return c
@@ -105,7 +107,7 @@ func (a eventsCmd) show(ctx context.Context, store *state.Store) error {
 	if err != nil {
 		return err
 	}
-	waiting, err := store.Events.Waiting(ctx)
+	waiting, err := store.EventLog.Waiting(ctx)
 	if err != nil {
 		return err
 	}
@@ -136,7 +138,7 @@ func unread(e state.Event) eventLine {
 func (a eventsCmd) logged(ctx context.Context, store *state.Store) (lines []eventLine, newest int, err error) {
 	lines = []eventLine{}
 	for before := 0; ; {
-		pages, err := store.Events.Log(ctx, before, pagesAtOnce)
+		pages, err := store.EventLog.Newest(ctx, before, pagesAtOnce)
 		if err != nil || len(pages) == 0 {
 			slices.Reverse(lines)
 			return lines, newest, err
@@ -166,10 +168,10 @@ func (a eventsCmd) goOn(ctx context.Context, store *state.Store, lines []eventLi
 		if err := a.more(lines, heading); err != nil {
 			return err
 		}
-		if !store.Events.AwaitLog(ctx, page, eventPoll) {
+		if !store.EventLog.Await(ctx, page, eventPoll) {
 			return nil
 		}
-		pages, err := store.Events.After(ctx, page, pagesAtOnce)
+		pages, err := store.EventLog.After(ctx, page, pagesAtOnce)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -227,8 +229,8 @@ func (a eventsCmd) rows(w io.Writer, lines []eventLine) {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", clock(l.Last), l.Name, hosts, l.Count, data)
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.ID, clock(l.Last), l.Name, orDash(strings.Join(l.Hosts, ",")), l.Count,
-			orDash(strings.Join(l.From, ",")), l.data(1<<20))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.ID, clock(l.Last), l.Name,
+			orDash(strings.Join(l.Hosts, ",")), l.Count, orDash(strings.Join(l.From, ",")), l.data(1<<20))
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -57,7 +56,7 @@ func findEvent(ctx context.Context, store *state.Store, id string) (*eventView, 
 		return nil, err
 	}
 	if v == nil {
-		waiting, err := store.Events.Waiting(ctx)
+		waiting, err := store.EventLog.Waiting(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +73,7 @@ func findEvent(ctx context.Context, store *state.Store, id string) (*eventView, 
 // loggedEvent finds an event in the log; nil: it is not there.
 func loggedEvent(ctx context.Context, store *state.Store, id string) (*eventView, error) {
 	for before := 0; ; {
-		pages, err := store.Events.Log(ctx, before, pagesAtOnce)
+		pages, err := store.EventLog.Newest(ctx, before, pagesAtOnce)
 		if err != nil || len(pages) == 0 {
 			return nil, err
 		}
@@ -109,7 +108,7 @@ func (v *eventView) around(ctx context.Context, store *state.Store, id string) e
 			v.Started = append(v.Started, lineOf(r))
 		}
 	}
-	groups, err := store.Events.Groups(ctx)
+	groups, err := store.EventLog.Groups(ctx)
 	for _, g := range groups {
 		g.Tallies = slices.DeleteFunc(g.Tallies, func(t state.Tally) bool {
 			return !slices.Contains(t.IDs, id) && (t.Last == nil || t.Last.ID != id)
@@ -155,7 +154,7 @@ func (v *eventView) printAround(w io.Writer) {
 		fmt.Fprintf(w, "  caused by  run %s of reaction %s, %s\n", c.Run, c.Reaction, why)
 	}
 	for _, r := range v.Started {
-		fmt.Fprintf(w, "  started    run %s of reaction %s: %s\n", r.ID, r.Reaction, strings.TrimSpace(r.State+" "+r.counts()))
+		fmt.Fprintf(w, "  started    run %s of reaction %s: %s %s\n", r.ID, r.Reaction, r.State, r.counts())
 	}
 	for _, l := range v.Counted {
 		fmt.Fprintf(w, "  counts     for reaction %s: %s\n", l.Reaction, l.why())

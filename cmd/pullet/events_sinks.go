@@ -23,12 +23,12 @@ func sinksCommand(a *app) *cobra.Command {
 		Use: "sinks", Args: cobra.NoArgs,
 		Short: "Where events are sent to, and how far that is",
 		Long: "Sinks lists the receivers outside of the fleet (sinks in pullet.yaml), as the host that sends to\n" +
-			"them recorded it last: how many events they took, and how many wait, as far as was read. Dropped\n" +
-			"are events that a receiver refused, lost are pages of the log that were removed before they were\n" +
-			"sent. -o wide shows where in the log each is, and its last error.",
+			"them recorded it last: how many events they took, how many wait, as far as was read, how many they\n" +
+			"refused (dropped), and the last error. -o wide shows also where in the log each is, and how many\n" +
+			"pages of it were removed before they were sent (lost).",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
-				sinks, err := store.Events.Sinks(ctx)
+				sinks, err := store.Sinks.All(ctx)
 				if err != nil {
 					return err
 				}
@@ -50,20 +50,32 @@ func (a sinksCmd) show(lines []sinkLine) error {
 		_, err := fmt.Fprintln(a.out, "no events are sent: pullet explain pullet.sinks shows how sinks are written")
 		return err
 	}
-	heading := "SINK\tTYPE\tTO\tSENT\tWAITING\tDROPPED\tLOST\tSTATE"
+	heading := "SINK\tTYPE\tTO\tSENT\tWAITING\tDROPPED\tSTATE"
 	if a.output == "wide" {
-		heading += "\tPAGE\tBY\tRECORDED\tLAST ERROR"
+		heading += "\tLOST\tPAGE\tBY\tRECORDED\tLAST ERROR"
 	}
 	return a.list(lines, heading, func(w io.Writer) {
 		for _, l := range lines {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%d\t%d\t%s", l.Name, l.Type, orDash(l.To), l.Sent, l.waiting(), l.Dropped, l.Lost,
-				l.state())
+			to, waits := orDash(l.To), l.waiting()
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%d\t%s", l.Name, l.Type, to, l.Sent, waits, l.Dropped, l.state())
 			if a.output == "wide" {
-				fmt.Fprintf(w, "\t%d\t%s\t%s\t%s", l.Page, l.By, ago(l.At), orDash(l.Error))
+				fmt.Fprintf(w, "\t%d\t%d\t%s\t%s\t%s", l.Lost, l.Page, l.By, ago(l.At), orDash(l.Error))
 			}
 			fmt.Fprintln(w)
 		}
+		if a.output != "wide" {
+			printErrors(w, lines)
+		}
 	})
+}
+
+// printErrors prints the last error of each sink behind the table: it has no room in a column.
+func printErrors(w io.Writer, lines []sinkLine) {
+	for _, l := range lines {
+		if l.Error != "" {
+			fmt.Fprintf(w, "%s: %s\n", l.Name, l.Error)
+		}
+	}
 }
 
 func (l sinkLine) waiting() string {
@@ -73,10 +85,9 @@ func (l sinkLine) waiting() string {
 	return fmt.Sprint(l.Waiting)
 }
 
-// state is what the sink is at; of one that fails the first part of why.
 func (l sinkLine) state() string {
 	if l.Failures == 0 {
 		return "ok"
 	}
-	return "fails for " + ago(l.Since) + ": " + shorten(l.Error, 40)
+	return "fails for " + ago(l.Since)
 }

@@ -23,7 +23,8 @@ func plantedKeys(version string) []string {
 		"current_version", "node/db1", "node/web1", "alive/db1", "status/rollout/failed/db1", "status/configured/failed/web1", "status/x", "config_state/enable/global",
 		"config_state/enable/host/web1", "config_state/enable/role/web", "config_state/pause", "service/db1/db", "facts/db1", "history/0000000000", "store_accepted", "skipped", "doubting/web1", "claimed/web1",
 		"slot/web/0", "slot/web/x", "total/0", "semaphore/" + hash + "/0", "command_given/c1", "command_result/c1/web1", "command_pending/c1", "command_output/c1/web1", "decommissioned/db2",
-		"settled/" + version + "/" + hash,
+		"settled/" + version + "/" + hash, "outbox/web1", "outbox/db1", "reactor/cursor", "reactor/told", "reactor/group/" + hash, "happened/0000000000", "happened/0000000007", "reaction_given/r1",
+		"reaction_pending/r1", "reaction_result/r1/web1", "reaction_ended/r1/web1", "reaction_paused/" + hash,
 	}
 	for _, rest := range []string{"gate/web", "gate/*", "roster/web", "part/roster/web/0", "queue/web/x", "away/web", "soak/web"} {
 		keys = append(keys, "rollout/"+version+"/"+rest)
@@ -114,15 +115,15 @@ func hostileFleet(t *testing.T, value string) {
 			t.Fatal(err)
 		}
 	}
-	for _, command := range []string{"status", "nodes", "locks", "services", "rollout history", "failures", "run", "plan", "pull", "pull", "doctor"} {
+	for _, command := range []string{"status", "nodes", "locks", "services", "rollout history", "failures", "run", "events", "reactions", "plan", "pull", "pull", "doctor"} {
 		code, text := pullet(strings.Fields(command)...)
-		if code == 1 && command != "failures" && command != "doctor" || !strings.Contains(text, "cannot be read") && command != "rollout history" {
+		if code == 1 && command != "failures" && command != "doctor" || !strings.Contains(text, "cannot be read") && command != "rollout history" && command != "events" {
 			t.Errorf("pullet %s exits %d: %s", command, code, text)
 		}
 	}
 	for _, command := range []string{
 		"rollout status", "pending", "verify x web1", "wait --timeout 1ms", "enable --host web1", "disable --role web", "rollout resume", "rollout pause", "rollout resume --store", "rollout follow", "rollout undo",
-		"rollout fail", "set-status validated success web1", "decommission --force db1", "run --target * -- true", "eval 1+1", "rollout start main", "pull",
+		"rollout fail", "set-status validated success web1", "decommission --force db1", "run --target * -- true", "eval 1+1", "rollout start main", "events show x", "reactions show r1", "reactions pause x", "reactions resume x", "event emit x", "event emit x --noop", "pull",
 	} {
 		if code, text := pullet(strings.Fields(command)...); code < 0 {
 			t.Errorf("pullet %s: %s", command, text)

@@ -13,6 +13,8 @@ func TestRolloutsPage(t *testing.T) {
 	pageRuns(t, "rollouts.md", 9, "script/rollouts_page.txtar", "script/target_gone.txtar")
 }
 
+func TestEventsOutPage(t *testing.T) { pageRuns(t, "events-out.md", 7, "script/events_sinks.txtar") }
+
 func TestOperationsPage(t *testing.T) {
 	pageRuns(t, "operations.md", 12, "script/operations_page.txtar", "lab/operations.txtar")
 }

@@ -49,7 +49,9 @@ type runLine struct {
 }
 
 // The states of hosts in a run, in the order in which they are counted, and the one of those that said nothing yet.
-var runStates = []string{state.ReactionDone, state.Failed, state.Running, state.ReactionWaits, notBegun, state.ReactionLeft}
+var runStates = []string{
+	state.ReactionDone, state.Failed, state.Running, state.ReactionWaits, notBegun, state.ReactionLeft,
+}
 
 const notBegun = "not begun"
 
@@ -87,7 +89,7 @@ func readReactions(ctx context.Context, store *state.Store, since time.Time) (*r
 	for _, name := range slices.Sorted(maps.Keys(paused)) {
 		v.Paused = append(v.Paused, paused[name])
 	}
-	groups, err := store.Events.Groups(ctx)
+	groups, err := store.EventLog.Groups(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +208,8 @@ func (v *reactionsView) print(w io.Writer, wide bool) error {
 		return err
 	}
 	for _, p := range v.Paused {
-		fmt.Fprintf(w, "reaction %s is paused by %s %s ago%s%s\n", p.Reaction, p.By, ago(p.At), until(p.Until), reasonSuffix(p.Reason))
+		fmt.Fprintf(w, "reaction %s is paused by %s %s ago%s%s\n", p.Reaction, p.By, ago(p.At), until(p.Until),
+			reasonSuffix(p.Reason))
 	}
 	most := 2
 	if wide {

@@ -66,7 +66,8 @@ func (a steerCmd) pauseReaction(ctx context.Context, store *state.Store, name st
 		reasonSuffix(p.Reason), before, safetext.ShellWord(name))
 	known, err := knownReactions(ctx, store)
 	if err == nil && !slices.Contains(known, name) {
-		a.warn("nothing is on record of a reaction %s%s: its name has to be that in reactions/", name, suggestion(name, known))
+		a.warn("nothing is on record of a reaction %s%s: its name has to be that in reactions/", name,
+			suggestion(name, known))
 	}
 	return err
 }
@@ -132,7 +133,7 @@ func (a steerCmd) resumeReaction(ctx context.Context, store *state.Store, name s
 	if done, err := a.structured(resumedReaction{name, &was}); done || err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.out, "reaction %s is no longer paused (before: by %s%s%s, %s ago)\n", name, was.By, until(was.Until),
-		reasonSuffix(was.Reason), ago(was.At))
+	_, err = fmt.Fprintf(a.out, "reaction %s is no longer paused (before: by %s%s%s, %s ago)\n", name, was.By,
+		until(was.Until), reasonSuffix(was.Reason), ago(was.At))
 	return err
 }

@@ -73,7 +73,8 @@ func (v runView) printHosts(w io.Writer) {
 		if why == "" && r.Run != "" {
 			why = "pullet history " + r.Run + " there"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", r.Node, r.State, clock(r.Started), took(r.Started, r.Ended), r.Changed, orDash(why))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", r.Node, r.State, clock(r.Started), took(r.Started, r.Ended),
+			r.Changed, orDash(why))
 		silent = slices.DeleteFunc(silent, func(node string) bool { return node == r.Node })
 	}
 	t.Flush()

@@ -27,7 +27,7 @@ func onRecord(ts *testscript.TestScript, do func(ctx context.Context, s *state.S
 }
 
 // react REACTION=GLOB[,each][,false][,delay=TIME][,wait=TIME][,min=N]... works off the events that are told, as the
-// reactor of a fleet does that has these reactions, which run on web1 and web2 or, with each, on the hosts of the event.
+// reactor of a fleet does that has these reactions: they run on web1 and web2 or, with each, on the event's hosts.
 func react(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: react REACTION=GLOB[,each][,false][,delay=TIME][,wait=TIME][,min=N]...")
@@ -82,7 +82,8 @@ func reactionOf(ts *testscript.TestScript, arg string) *event.Reaction {
 	return r
 }
 
-// reacted REACTION [NODE STATE [REASON [REMEDY]]] says what came of the last run of a reaction on a host. $RUN is its id.
+// reacted REACTION [NODE STATE [REASON [REMEDY]]] says what came of the last run of a reaction on a host. $RUN is its
+// id.
 func reacted(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 || len(args) == 2 || len(args) > 5 {
 		ts.Fatalf("usage: reacted REACTION [NODE STATE [REASON [REMEDY]]]")

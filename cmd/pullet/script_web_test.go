@@ -2,12 +2,15 @@ package main
 
 import (
 	"encoding/pem"
+	"io"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -57,4 +60,34 @@ func runKeeps(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("KEEPS", server.URL)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), ca, 0o644))
+}
+
+// receives DIR serves http until the script ends, and appends what is posted to a path to the file of that name in a
+// directory, with what signs it in front where it is signed. Where a file NAME.code is there, it answers with that.
+// $RECEIVER is the address.
+func runReceives(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: receives DIR")
+	}
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o755))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		file := filepath.Join(dir, filepath.Base(r.URL.Path))
+		if code, err := os.ReadFile(file + ".code"); err == nil {
+			n, _ := strconv.Atoi(strings.TrimSpace(string(code)))
+			w.WriteHeader(n)
+			return
+		}
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			before, _ := os.ReadFile(file) // there may be none
+			text := string(before) + r.Header.Get("Authorization") + r.Header.Get("X-Signature") + string(body) + "\n"
+			err = os.WriteFile(file, []byte(text), 0o644)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	}))
+	ts.Defer(server.Close)
+	ts.Setenv("RECEIVER", server.URL)
 }

@@ -19,10 +19,11 @@ type courier struct {
 	*Sink
 	client *http.Client
 	log    *logrus.Entry
-	since  int64       // when this process became the reactor
-	at     state.Sink  // how far it is
-	kept   *state.Sink // what is on record; nil: nothing
-	alone  int         // events that go alone, because the receiver refused them together
+	since  int64         // when this process became the reactor
+	at     state.Sink    // how far it is
+	kept   *state.Sink   // what is on record; nil: nothing
+	within time.Duration // a receiver has so long
+	alone  int           // events that go alone, because the receiver refused them together
 	pause  time.Duration
 }
 
@@ -49,7 +50,7 @@ func (c *courier) run(ctx context.Context, follow bool) {
 			c.log.WithError(c.Store.Explain(err)).Debug("events are sent later")
 			c.pause = askAgain / 6
 		case c.pause == 0:
-			c.Store.Events.AwaitPages(ctx, seen, askAgain)
+			c.Store.Sinks.Await(ctx, seen, askAgain)
 		}
 	}
 }
@@ -63,7 +64,7 @@ func (c *courier) begin(known map[string]state.Sink, last int) {
 		at = state.Sink{Page: last + 1}
 	}
 	c.at = at
-	c.at.Type, c.at.To, c.at.By = c.Type, c.host(), c.Node
+	c.at.Type, c.at.By = c.Type, c.Node
 	if at.Failures > 0 {
 		c.pause = max(0, wait(at.Failures, nil)-time.Since(at.At).Abs())
 	}
@@ -73,7 +74,7 @@ func (c *courier) begin(known map[string]state.Sink, last int) {
 // the fleet's record; what is wrong with the receiver stands in the record of the sink, and in pause.
 func (c *courier) sendAll(ctx context.Context) (seen int64, err error) {
 	for {
-		log, err := c.Store.Events.Stretch(ctx, c.at.Page, pagesAtOnce)
+		log, err := c.Store.Sinks.Stretch(ctx, c.at.Page, pagesAtOnce)
 		if err != nil {
 			return 0, err
 		}
@@ -160,7 +161,7 @@ func (c *courier) takes(e state.Happened) bool { return !e.Again && c.Takes(e.Na
 
 // deliver sends events and records what came of it.
 func (c *courier) deliver(ctx context.Context, log *state.Stretch, batch []state.Happened, sent state.Sink) error {
-	err := c.send(ctx, c.client, c.Fleet, batch)
+	err := c.send(ctx, c.client, c.within, c.Fleet, batch)
 	if ctx.Err() != nil { // it may be there: the next reactor sends it again
 		return ctx.Err()
 	}
@@ -221,8 +222,11 @@ func (c *courier) count(log *state.Stretch) {
 
 // keep records how far the sink is.
 func (c *courier) keep(ctx context.Context) error {
+	if to := c.host(); to != "" { // the file with the url may have come meanwhile
+		c.at.To = to
+	}
 	c.at.At = time.Now().UTC()
-	still, err := c.Store.Events.KeepSink(ctx, c.since, c.Name, c.at)
+	still, err := c.Store.Sinks.Keep(ctx, c.since, c.Name, c.at)
 	if err == nil && !still {
 		err = errOther
 	}

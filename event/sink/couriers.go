@@ -18,16 +18,16 @@ type Couriers struct {
 	Log   *logrus.Entry
 }
 
-// Run sends the events of the log to sinks, as the reactor that became that at a revision: to each beside the others, so
-// that one that fails holds up none. With follow it goes on until ctx ends, or another process is the reactor; else
+// Run sends the events of the log to sinks, as the reactor that became that at a revision: to each beside the others,
+// so that one that fails holds up none. With follow it goes on until ctx ends, or another process is the reactor; else
 // until what there is was tried. Records of other sinks are removed: they would go on with what happened long ago, if
 // they came back.
 func (c *Couriers) Run(ctx context.Context, since int64, sinks []*Sink, follow bool) error {
-	known, err := c.Store.Events.Sinks(ctx)
+	known, err := c.Store.Sinks.All(ctx)
 	if err != nil {
 		return err
 	}
-	log, err := c.Store.Events.Stretch(ctx, 0, 1)
+	log, err := c.Store.Sinks.Stretch(ctx, 0, 1)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,12 @@ func (c *Couriers) Run(ctx context.Context, since int64, sinks []*Sink, follow b
 		if err != nil {
 			return err
 		}
-		one := &courier{Couriers: c, Sink: s, client: client, since: since, log: c.Log.WithField("sink", s.Name)}
+		one := &courier{
+			Couriers: c, Sink: s, client: client, since: since, log: c.Log.WithField("sink", s.Name), within: onceTime,
+		}
+		if follow {
+			one.within = sendTime
+		}
 		one.begin(known, log.Last)
 		all.Go(func() {
 			defer client.CloseIdleConnections()
@@ -60,7 +65,7 @@ func (c *Couriers) forget(ctx context.Context, since int64, known map[string]sta
 		delete(gone, s.Name)
 	}
 	for name := range gone {
-		if _, err := c.Store.Events.ForgetSink(ctx, since, name); err != nil {
+		if _, err := c.Store.Sinks.Forget(ctx, since, name); err != nil {
 			return err
 		}
 	}

@@ -45,6 +45,7 @@ type Sink struct {
 // The bounds of sending.
 const (
 	sendTime  = 10 * time.Second // a receiver has so long to take it
+	onceTime  = 4 * time.Second  // and so long where a pull waits for it
 	leastWait = time.Second      // until it is tried again, doubled each time
 	mostWait  = 5 * time.Minute
 	maxAnswer = 4 << 10 // bytes that are read of it, so that the connection can be used again
@@ -60,8 +61,10 @@ type laterError struct {
 }
 
 // send sends events to the sink. An error quotes nothing of the url and nothing of the answer.
-func (s *Sink) send(ctx context.Context, client *http.Client, fleet string, events []state.Happened) error {
-	ctx, cancel := context.WithTimeout(ctx, sendTime)
+func (s *Sink) send(
+	ctx context.Context, client *http.Client, within time.Duration, fleet string, events []state.Happened,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	kind, body, err := s.body(fleet, events)
 	if err != nil {
@@ -74,7 +77,7 @@ func (s *Sink) send(ctx context.Context, client *http.Client, fleet string, even
 	req.Header.Set("Content-Type", kind)
 	answer, err := client.Do(req)
 	if err != nil {
-		return failed(err)
+		return failed(err, within)
 	}
 	defer answer.Body.Close()
 	err = judge(answer, time.Now())
@@ -83,7 +86,7 @@ func (s *Sink) send(ctx context.Context, client *http.Client, fleet string, even
 }
 
 // failed is an error of a request as it may be shown: some quote the url, or what came in the place of an answer.
-func failed(err error) error {
+func failed(err error, within time.Duration) error {
 	if in, ok := errors.AsType[*url.Error](err); ok {
 		err = in.Err
 	}
@@ -91,7 +94,7 @@ func failed(err error) error {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("no answer within %s", sendTime)
+		return fmt.Errorf("no answer within %s", within)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("the connection ended without an answer")
 	case network, untrusted:
@@ -180,10 +183,20 @@ func judge(answer *http.Response, now time.Time) error {
 		return nil
 	case code/100 == 3:
 		return fmt.Errorf("%w: redirects are not followed, the url has to be the right one", said)
-	case code/100 == 4 && code != http.StatusRequestTimeout && code != http.StatusTooManyRequests:
+	case code/100 == 4 && !mayBeMended(code):
 		return refusedError{said}
 	}
 	return laterError{said, retryAfter(answer.Header.Get("Retry-After"), now)}
+}
+
+// mayBeMended reports a refusal that is not about the event: the token or the address is wrong, or it is too much now.
+func mayBeMended(code int) bool {
+	switch code {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
+		http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return true
+	}
+	return false
 }
 
 // retryAfter is how long a receiver wants to be left alone; 0: it does not say.

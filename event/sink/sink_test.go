@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -137,7 +138,7 @@ func (w *world) damage(key, value string) {
 
 func (w *world) record(name string) state.Sink {
 	w.t.Helper()
-	all, err := w.store.Events.Sinks(w.t.Context())
+	all, err := w.store.Sinks.All(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -390,7 +391,17 @@ func TestNoAnswer(t *testing.T) {
 	began := time.Now()
 	w.once(one, two)
 	well.awaits(t, "a-1")
-	if r := w.record("silent"); r.Error != "no answer within 10s" || r.Failures != 1 || r.Waiting != 1 || time.Since(began) < sendTime {
+	if r := w.record("silent"); r.Error != "no answer within 4s" || r.Failures != 1 || r.Waiting != 1 || time.Since(began) < onceTime {
+		t.Errorf("%+v", r)
+	}
+	time.Sleep(time.Second) // until it is tried again
+	w.happens("a-2")
+	w.follow(one, two)
+	well.awaits(t, "a-1", "a-2")
+	for w.record("silent").Failures < 2 {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if r := w.record("silent"); r.Error != "no answer within 10s" || r.Waiting != 2 || time.Since(began) < onceTime+sendTime {
 		t.Errorf("%+v", r)
 	}
 }
@@ -440,6 +451,40 @@ func TestPagesThatAreGone(t *testing.T) {
 	w.once(s)
 	if got := w.record("audit"); got.Page != 1 || got.Lost != 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestHostileSinkRecords: whatever a host writes as the record of a sink, what happens next is sent: at once, or after
+// the longest pause where it says that the receiver failed just now.
+func TestHostileSinkRecords(t *testing.T) {
+	w := newWorld(t)
+	r := newReceiver(t, nil)
+	s := to("audit", r)
+	w.once(s)
+	const most = `{"page":2147483647,"index":1000,"sent":1073741824,"waiting":1073741824,"dropped":1073741824,` +
+		`"lost":1073741824,"by":"web9","at":"2199-01-01T00:00:00Z","since":"2199-01-01T00:00:00Z","error":"x"}`
+	var want []string
+	for i, record := range []string{most, "{", "null", `{"page":0,"by":"web1"}`, strings.Replace(most, "2147483647", "1", 1)} {
+		w.damage("/pullet/f/sink/audit", record)
+		w.once(s)
+		w.happens(fmt.Sprintf("a-%d", i))
+		w.once(s)
+		if got := w.record("audit"); got.Failures != 0 || got.By != "web1" {
+			t.Errorf("%s: %+v", record, got)
+		}
+		want = append(want, fmt.Sprintf("a-%d", i))
+	}
+	c := &courier{Couriers: w.couriers(), Sink: s}
+	c.begin(map[string]state.Sink{"audit": {Failures: 1 << 30, At: time.Now()}}, 1)
+	if c.pause > mostWait || c.pause < mostWait/2 {
+		t.Error(c.pause)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range want {
+		if !slices.Contains(r.took, id) {
+			t.Errorf("%s was not sent: %v", id, r.took)
+		}
 	}
 }
 
@@ -495,7 +540,7 @@ func TestSecretsStayHere(t *testing.T) {
 		w.lead()
 		retry := w.record("audit")
 		retry.Failures = 0
-		if _, err := w.store.Events.KeepSink(t.Context(), w.since, "audit", retry); err != nil {
+		if _, err := w.store.Sinks.Keep(t.Context(), w.since, "audit", retry); err != nil {
 			t.Fatal(err)
 		}
 		w.once(s)
@@ -573,5 +618,19 @@ func TestWaits(t *testing.T) {
 		if got := retryAfter(text, now); got != want {
 			t.Errorf("%s: %s", text, got)
 		}
+	}
+}
+
+// TestJudge: what a receiver does not take of one event drops it. What is wrong with the token, the address or the
+// moment drops nothing.
+func TestJudge(t *testing.T) {
+	for code, drops := range map[int]bool{400: true, 410: true, 413: true, 422: true, 401: false, 403: false, 404: false, 405: false, 408: false, 429: false, 500: false, 503: false} {
+		err := judge(&http.Response{StatusCode: code, Header: http.Header{}}, time.Now())
+		if _, dropped := errors.AsType[refusedError](err); err == nil || dropped != drops {
+			t.Errorf("%d: %v", code, err)
+		}
+	}
+	if err := judge(&http.Response{StatusCode: 204}, time.Now()); err != nil {
+		t.Error(err)
 	}
 }

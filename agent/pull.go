@@ -236,9 +236,6 @@ func (p *pull) do(ctx context.Context) error {
 	if err := p.upgrade(ctx, version, program, turn); err != nil || !p.local.upToDate(version) {
 		return err
 	}
-	if w := p.out.Wait; w != nil && w.Kind == state.WaitReaction { // which waited for this upgrade
-		p.out.awaits(nil)
-	}
 	reactions{p}.work(ctx, version)
 	return nil
 }

@@ -26,6 +26,9 @@ func (p reactions) work(ctx context.Context, v *state.Version) (goesOn bool) {
 	if w := p.out.Wait; w != nil && w.Kind == state.WaitReaction { // said before the upgrade
 		p.out.awaits(nil)
 	}
+	if w := p.out.Wait; w != nil && w.Kind == state.WaitReaction { // it may have waited for the upgrade of this pull
+		p.out.awaits(nil)
+	}
 	asked := time.Now()
 	begun := p.local.Reacting
 	ids := p.orders.reactions
@@ -144,7 +147,8 @@ func (r *reaction) take(ctx context.Context, program *compiled, begun bool) erro
 	return r.runs(ctx, req, rollout, program, turn)
 }
 
-// cannot ends a run whose jobs do not compile here. Other hosts do not begin with it. A place that it had is given back.
+// cannot ends a run whose jobs do not compile here. Other hosts do not begin with it. A place that it had is given
+// back.
 func (r *reaction) cannot(ctx context.Context, why string) error {
 	rollout, err := r.program.rules(r.version)
 	if err != nil {

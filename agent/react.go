@@ -26,6 +26,9 @@ func (p reactions) work(ctx context.Context, v *state.Version) (goesOn bool) {
 	if w := p.out.Wait; w != nil && w.Kind == state.WaitReaction { // said before the upgrade
 		p.out.awaits(nil)
 	}
+	if w := p.out.Wait; w != nil && w.Kind == state.WaitReaction { // it may have waited for the upgrade of this pull
+		p.out.awaits(nil)
+	}
 	asked := time.Now()
 	begun := p.local.Reacting
 	ids := p.orders.reactions

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -46,6 +47,20 @@ func (s Spool) Add(ctx context.Context, events ...state.Event) error {
 		}
 		return nil
 	})
+}
+
+// Raise keeps events. Where the disk is full it tells the fleet of them at once, if there is a store: what is to be told
+// of a full disk must not need it.
+func (s Spool) Raise(ctx context.Context, store *state.Store, events ...state.Event) error {
+	err := s.Add(ctx, events...)
+	if store == nil || !errors.Is(err, syscall.ENOSPC) {
+		return err
+	}
+	told, away := store.Events.Tell(ctx, s.By, events, 0)
+	if away != nil || told < len(events) {
+		return errors.Join(err, store.Explain(away))
+	}
+	return nil
 }
 
 // Tell tells the fleet what is kept, as far as there is room in the outbox. It reports how many events are left.

@@ -113,7 +113,7 @@ func (b *barrier) tally(ctx context.Context) (tally, error) {
 			t.lastFailure = max(t.lastFailure, kv.ModRevision)
 		}
 	}
-	if b.steps.req.Apart { // a host may be through with a run without this step: its jobs are of a newer version
+	if b.steps.req.Apart { // a host may be through without this step: it runs the jobs of a newer version
 		through, err := b.steps.store.Reactions.Through(ctx, b.steps.req.Version.ID)
 		if err != nil {
 			return tally{}, err

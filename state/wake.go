@@ -118,8 +118,9 @@ func (s *Bells) AwaitWork(ctx context.Context, node, version string, woken int64
 			return nil
 		}
 		for _, kv := range got.Kvs {
+			says, err := Read[Title](s.store, kv)
 			once := rang > 0 && kv.Version == rang+1
-			if kv.ModRevision > woken && !(once && forOthers(string(kv.Value), node)) {
+			if kv.ModRevision > woken && !(once && err == nil && forOthers(string(says), node)) {
 				return nil
 			}
 			woken, rang = max(woken, kv.ModRevision), kv.Version
@@ -130,11 +131,8 @@ func (s *Bells) AwaitWork(ctx context.Context, node, version string, woken int64
 	}
 }
 
-// wakeHosts begins what the bell says where it rings for some hosts; namedHosts is how many it names at most.
-const (
-	wakeHosts  = "hosts "
-	namedHosts = 50
-)
+// wakeHosts begins what the bell says where it rings for some hosts.
+const wakeHosts = "hosts "
 
 // forOthers reports a bell that rang for other hosts.
 func forOthers(says, node string) bool {
@@ -144,10 +142,11 @@ func forOthers(says, node string) bool {
 
 // wakeHostsOp wakes the agents of some hosts: all where they are many.
 func (s *Bells) wakeHostsOp(hosts []string) clientv3.Op {
-	if len(hosts) > namedHosts {
+	says := wakeHosts + strings.Join(hosts, " ")
+	if len(says) > maxText { // which is all that is read of it
 		return s.wakeOp()
 	}
-	return clientv3.OpPut(s.wakeKey(), wakeHosts+strings.Join(hosts, " "))
+	return clientv3.OpPut(s.wakeKey(), says)
 }
 
 // AwaitNodes returns nil as soon as a node registered, changed or left after a revision, or why it cannot tell any

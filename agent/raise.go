@@ -39,7 +39,7 @@ func (a *Agent) keep(ctx context.Context, events ...state.Event) error {
 			e.Time = time.Now().UTC()
 		}
 	}
-	return a.spool().Add(ctx, events...)
+	return a.spool().Raise(ctx, a.connection.store(), events...)
 }
 
 // emits keeps the events of steps, caused by a chain of runs of reactions. The fleet is told of them at once.

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -46,6 +48,20 @@ func (s Spool) Add(ctx context.Context, events ...state.Event) error {
 		}
 		return nil
 	})
+}
+
+// Raise keeps events. Where the disk is full it tells the fleet of them at once, if there is a store: what is to be
+// told of a full disk must not need it.
+func (s Spool) Raise(ctx context.Context, store *state.Store, events ...state.Event) error {
+	err := s.Add(ctx, events...)
+	if store == nil || !errors.Is(err, syscall.ENOSPC) {
+		return err
+	}
+	told, away := store.Events.Tell(ctx, s.By, events, 0)
+	if away != nil || told < len(events) {
+		return errors.Join(err, store.Explain(away))
+	}
+	return nil
 }
 
 // Tell tells the fleet what is kept, as far as there is room in the outbox. It reports how many events are left.
@@ -95,14 +111,18 @@ func (s Spool) change(ctx context.Context, how func(*spooled) error) error {
 	return durable.Replace(s.path(), append(data, '\n'))
 }
 
-// read is what is kept. What is damaged is lost: it says nothing of the host.
+// read is what is kept. What is damaged is lost: it says nothing of the host, and would keep all others from being
+// told.
 func (s Spool) read() (have spooled, err error) {
 	data, err := os.ReadFile(s.path())
 	if errors.Is(err, fs.ErrNotExist) {
 		return have, nil
 	}
-	if err == nil && json.Unmarshal(data, &have) != nil {
+	if err == nil && (json.Unmarshal(data, &have) != nil || have.Dropped < 0) {
 		have = spooled{Dropped: 1}
 	}
+	n := len(have.Events)
+	have.Events = slices.DeleteFunc(have.Events, func(e state.Event) bool { return e.By != s.By || e.Check() != nil })
+	have.Dropped += n - len(have.Events)
 	return have, err
 }

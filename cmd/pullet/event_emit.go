@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -169,7 +170,14 @@ func (a emitCmd) emit(cmd *cobra.Command, config agent.Config, e state.Event) er
 		})
 	}
 	spool := event.Spool{Dir: config.Paths.State, By: e.By}
-	if err := spool.Add(cmd.Context(), e); err != nil {
+	err := spool.Add(cmd.Context(), e)
+	if errors.Is(err, syscall.ENOSPC) { // it cannot be kept here
+		if err := a.tell(cmd.Context(), config, spool, e); err != nil {
+			return err
+		}
+		return a.said(emitted{Event: e})
+	}
+	if err != nil {
 		return err
 	}
 	out := emitted{Event: e}
@@ -182,8 +190,8 @@ func (a emitCmd) emit(cmd *cobra.Command, config agent.Config, e state.Event) er
 // errNoRecord: a pull makes the record of a fleet that has no etcd of its own.
 var errNoRecord = errors.New("the fleet has no record yet: a pull makes it")
 
-// tell tells the fleet what this host keeps. An error says why it is kept still.
-func (a emitCmd) tell(ctx context.Context, config agent.Config, spool event.Spool) (err error) {
+// tell tells the fleet what this host keeps, and more for which it has no room. An error says why it is kept still.
+func (a emitCmd) tell(ctx context.Context, config agent.Config, spool event.Spool, more ...state.Event) (err error) {
 	if config.NoStore() {
 		return errNoRecord
 	}
@@ -192,6 +200,9 @@ func (a emitCmd) tell(ctx context.Context, config agent.Config, spool event.Spoo
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if len(more) > 0 {
+		return spool.Raise(ctx, store, more...)
+	}
 	left, err := spool.Tell(ctx, store)
 	if err == nil && left > 0 {
 		err = fmt.Errorf("%d events of this host wait for the reactor: see pullet events", state.MaxOutbox)

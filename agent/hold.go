@@ -108,7 +108,7 @@ func (g *gates) remembers(place *state.HeldPlace) error {
 	g.remembering.Lock()
 	defer g.remembering.Unlock()
 	switch {
-	case place.Step != "":
+	case place == nil || place.Step != "":
 	case g.req.Apart:
 		g.local.Reacting.Held = place
 	default:

@@ -76,6 +76,8 @@ func (c *ownClaim) place() *state.HeldPlace {
 	switch {
 	case c.held.key == "":
 		return nil
+	case c.pool.step == "" && !c.pool.slots: // of one command or one run: a record that went back knows neither
+		return nil
 	case c.pool.step != "":
 		return &state.HeldPlace{Step: state.StepHash(c.pool.step), Claim: c.value(c.pool.step), Member: member}
 	}

@@ -148,7 +148,7 @@ func (s *Events) AwaitVacancy(ctx context.Context, hesitate time.Duration) error
 			}
 			continue
 		}
-		if !s.store.Bells.Await(ctx, s.leaderKey(), got.Header.Revision, time.Minute) {
+		if !s.store.Bells.Await(ctx, s.leaderKey(), got.Header.Revision, 5*time.Minute) {
 			return ctx.Err()
 		}
 	}

@@ -33,7 +33,7 @@ func (a *Agent) keep(ctx context.Context, events ...state.Event) error {
 		e := &events[i]
 		e.By = a.config.Node.Name
 		if e.ID == "" {
-			e.ID = runID()
+			e.ID = event.NewID()
 		}
 		if e.Time.IsZero() {
 			e.Time = time.Now().UTC()

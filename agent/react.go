@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
@@ -21,7 +22,7 @@ type reactions struct{ *pull }
 // from nothing else.
 func (p reactions) work(ctx context.Context, v *state.Version) (goesOn bool) {
 	if p.store == nil {
-		return p.local.Reacting != nil
+		return p.comesFirst()
 	}
 	if w := p.out.Wait; w != nil && w.Kind == state.WaitReaction { // said before the upgrade
 		p.out.awaits(nil)
@@ -35,7 +36,7 @@ func (p reactions) work(ctx context.Context, v *state.Version) (goesOn bool) {
 	all, err := p.store.Reactions.For(ctx, p.config.Node.Name, ids)
 	if err != nil {
 		p.orders.troubled(ctx, fmt.Errorf("runs of reactions: %w", p.store.Explain(err)), asked)
-		return begun != nil && !begun.Run.OnChange
+		return p.comesFirst()
 	}
 	if begun != nil {
 		p.answer(ctx, v, goesOnWith(begun, all))
@@ -45,7 +46,13 @@ func (p reactions) work(ctx context.Context, v *state.Version) (goesOn bool) {
 			p.answer(ctx, v, run)
 		}
 	}
-	return p.local.Reacting != nil && !p.local.Reacting.Run.OnChange
+	return p.comesFirst()
+}
+
+// comesFirst reports a run that the node began with and that goes on before a new version.
+func (p reactions) comesFirst() bool {
+	at := p.local.Reacting
+	return at != nil && !at.Run.OnChange
 }
 
 // goesOnWith is a run that the node is at: what it is stands on the host's disk, and whether it is halted on record.
@@ -101,8 +108,7 @@ func (r *reaction) work(ctx context.Context, run state.PendingReaction) error {
 		return r.stays(ctx, "this host's upgrade to "+r.version.String(), "see pullet rollout status")
 	}
 	program, err := r.compiler.reaction(ctx, r.version, r.of)
-	var mistakes render.ErrorList
-	if errors.As(err, &mistakes) {
+	if neverCompiles(err) {
 		r.out.warn(fmt.Errorf("reaction %s (run %s) cannot run here: %w", r.of.Reaction, r.of.ID, err))
 		return r.ends(ctx, nil, state.Failed, firstLine(err))
 	}
@@ -115,9 +121,17 @@ func (r *reaction) work(ctx context.Context, run state.PendingReaction) error {
 	return r.take(ctx, program, begun)
 }
 
+// neverCompiles reports an error that a later pull has, too: mistakes, or commits that the repositories do not have any
+// more. The host had them when the version was new to it, so that a remote that lags is not why.
+func neverCompiles(err error) bool {
+	_, mistakes := errors.AsType[render.ErrorList](err)
+	_, missing := errors.AsType[*puller.MissingCommitError](err)
+	return mistakes || missing
+}
+
 // take takes the node's turn and runs the jobs.
 func (r *reaction) take(ctx context.Context, program *compiled, begun bool) error {
-	req, rollout, err := r.request(program)
+	req, rollout, err := r.request(ctx, program)
 	if err != nil {
 		return err
 	}
@@ -140,7 +154,7 @@ func (r *reaction) take(ctx context.Context, program *compiled, begun bool) erro
 
 // request is the node's wish to run the jobs. The rules of rollouts hold but for the order of roles: canaries and
 // dependencies are of versions.
-func (r *reaction) request(program *compiled) (lock.Request, render.Rollout, error) {
+func (r *reaction) request(ctx context.Context, program *compiled) (lock.Request, render.Rollout, error) {
 	rollout, err := program.rules(r.version)
 	if err != nil {
 		return lock.Request{}, rollout, err
@@ -151,13 +165,12 @@ func (r *reaction) request(program *compiled) (lock.Request, render.Rollout, err
 	req.Apart, req.Stale, req.Order, req.Parked = true, false, 0, r.local.Reacting != nil && r.local.Reacting.Held == nil
 	req.Waiting = func(w *lock.Wait) {
 		r.log.Info(w.Error())
-		r.tells(ctxOf(r.reporter), w.Gate+": "+w.Reason, w.Clear)
+		if err := r.tells(ctx, w.Gate+": "+w.Reason, w.Clear); err != nil { // the wait goes on all the same
+			r.log.WithError(r.store.Explain(err)).Debug("for what the reaction waits is not on record")
+		}
 	}
 	return req, rollout, nil
 }
-
-// ctxOf is the context of the pull, for what is told beside it.
-func ctxOf(r *reporter) context.Context { return r.ctx }
 
 // begins remembers that the node is at the run, here and in the fleet's record, before anything changes.
 func (r *reaction) begins(ctx context.Context, turn *lock.Turn) error {

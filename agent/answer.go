@@ -120,7 +120,7 @@ func (a answerer) reactor(store *state.Store) *event.Reactor {
 		nodes = known.nodes
 	}
 	return &event.Reactor{
-		Store: store, Node: a.config.Node.Name, Log: a.logger.WithField("reactor", true), NewID: runID,
+		Store: store, Node: a.config.Node.Name, Log: a.logger.WithField("reactor", true), NewID: event.NewID,
 		Observes: func() bool { return slices.ContainsFunc(event.FoundInRecord(), a.answering.hears) },
 		Hesitate: a.outside.Chance(min(5*time.Second, spread(nodes))),
 		Rules:    func(ctx context.Context) (event.Rules, error) { return a.rules(ctx, store) },

@@ -58,7 +58,7 @@ func (r *registration) join(ctx context.Context) error {
 			r.goOnWithout(err, began)
 			r.places.warnUntold(
 				errors.Join(
-					r.places.putBack(ctx, store, back, r.local.Held),
+					r.places.putBack(ctx, store, back, r.local.slot()),
 					r.places.doubts(ctx, store, back, r.untilNext()),
 				),
 			)
@@ -131,10 +131,11 @@ func (r *registration) cannotJoin(ctx context.Context, why error) {
 // nothing.
 func (r *registration) acceptedWithout(ctx context.Context, store *state.Store, presence *state.Presence) error {
 	r.local.Through = ""
-	if r.local.Held == nil {
+	held := r.local.slot()
+	if held == nil {
 		return nil
 	}
-	claimed, err := lock.PutBack(ctx, store, r.local.Held, presence.Lives())
+	claimed, err := lock.PutBack(ctx, store, held, presence.Lives())
 	presence.Claims(claimed)
 	return err
 }

@@ -61,7 +61,8 @@ func (a *Agent) canListen(now string) error {
 // hooks are the webhooks of the configuration.
 func (a *Agent) hooks() (*webhook.Handler, error) {
 	hooks, err := webhook.New(a.config.Agent.Webhooks, webhook.Outside{
-		Secret: readOwnSecret, Deliver: a.deliver, Pushed: a.announce, Log: a.logger,
+		Secret: readOwnSecret, Pushed: a.announce, Log: a.logger,
+		Deliver: func(ctx context.Context, events []state.Event) error { return a.raise(ctx, events...) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("agent.webhooks: %w", err)
@@ -121,14 +122,4 @@ func serve(listener net.Listener, handler http.Handler, log *logrus.Entry) (clos
 		}
 		<-ended
 	}
-}
-
-// deliver hands events on with what the host knows of them.
-func (a *Agent) deliver(ctx context.Context, events []state.Event) error {
-	for i := range events {
-		e := &events[i]
-		e.Time, e.By = time.Now().UTC(), a.config.Node.Name
-		e.ID = e.Time.Format("20060102T150405.000000000Z") + "-" + randomID()[:8]
-	}
-	return a.raise(ctx, events...)
 }

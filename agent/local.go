@@ -87,6 +87,15 @@ func (l *local) upToDate(v *state.Version) bool {
 	return v.Same(l.Running) && l.Validated && !l.halfway()
 }
 
+// slot is the slot that the node holds, as its own disk has it; nil: it holds none. A run of a reaction has that of an
+// upgrade in its own.
+func (l *local) slot() *state.HeldPlace {
+	if at := l.Reacting; at != nil && at.Held != nil {
+		return at.Held
+	}
+	return l.Held
+}
+
 // changes reports that the node is about to change to a version, or in the midst of that. One whose upgrade failed is
 // not: what is to mend it may run.
 func (l *local) changes(v *state.Version) bool {

@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"context"
 	"maps"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,27 +29,26 @@ type nearEnd struct {
 	data map[string]any
 }
 
-// nearEnds are the events of this host for what it is about to run out of: each once, until there is enough again.
-func (p happenings) nearEnds(now time.Time) (out []state.Event) {
-	edges := event.ReadEdges(p.config.Paths.State)
-	before := maps.Clone(edges)
+// nearEnds raises events for what this host is about to run out of: each once, until there is enough again.
+func (p happenings) nearEnds(ctx context.Context, now time.Time) error {
+	file := filepath.Join(p.config.Paths.State, "nearends.json")
+	before, edges := event.ReadEdges(file), event.Edges{}
 	for _, e := range append(p.certificatesNearEnd(now), p.diskNearEnd()...) {
-		next, raises := edges[e.of].Judge(e.near, now, 0)
-		if edges[e.of] = next; !e.near {
-			delete(edges, e.of)
+		next, raises := before[e.of].Judge(e.near, now, 0)
+		if e.near {
+			edges[e.of] = next
 		}
 		if raises {
-			out = append(out, state.Event{Name: e.name, Hosts: []string{p.config.Node.Name}, Data: e.data})
+			told := state.Event{Name: e.name, Hosts: []string{p.config.Node.Name}, Data: e.data}
+			if err := p.agent.keep(ctx, told); err != nil {
+				return err
+			}
 		}
 	}
 	if maps.Equal(edges, before) {
-		return out
-	}
-	if err := edges.Save(p.config.Paths.State); err != nil { // they would be raised again and again
-		p.out.warn(err)
 		return nil
 	}
-	return out
+	return edges.Save(file)
 }
 
 func (p happenings) certificatesNearEnd(now time.Time) (out []nearEnd) {

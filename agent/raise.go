@@ -2,7 +2,7 @@ package agent
 
 import (
 	"context"
-	"slices"
+	"errors"
 	"time"
 
 	"github.com/pullet/pullet/apply"
@@ -33,7 +33,7 @@ func (a *Agent) keep(ctx context.Context, events ...state.Event) error {
 		e := &events[i]
 		e.By = a.config.Node.Name
 		if e.ID == "" {
-			e.ID = runID()
+			e.ID = event.NewID()
 		}
 		if e.Time.IsZero() {
 			e.Time = time.Now().UTC()
@@ -62,14 +62,10 @@ type happenings struct{ *pull }
 
 // tell raises what the pull has to tell, and has the reactor's work done where no agent does it.
 func (p happenings) tell(ctx context.Context) {
-	events := slices.Concat(p.ofRuns(), p.judgeTriggers(ctx), p.nearEnds(time.Now().UTC()))
+	p.keepEvents(ctx)
+	p.judgeTriggers(ctx)
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	if len(events) > 0 {
-		if err := p.agent.keep(ctx, events...); err != nil {
-			p.out.warn(err)
-		}
-	}
 	if p.store == nil {
 		return
 	}
@@ -81,6 +77,19 @@ func (p happenings) tell(ctx context.Context) {
 		p.log.WithError(err).Debug("events wait for a later pull")
 	} else if left > 0 {
 		p.log.Debugf("%d events wait for the reactor", left)
+	}
+}
+
+// keepEvents keeps the events of this pull, and of what the host is about to run out of.
+func (p happenings) keepEvents(ctx context.Context) {
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
+	var err error
+	if events := p.ofRuns(); len(events) > 0 {
+		err = p.agent.keep(ctx, events...)
+	}
+	if err = errors.Join(err, p.nearEnds(ctx, time.Now().UTC())); err != nil {
+		p.out.warn(err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
@@ -21,7 +22,7 @@ type reactions struct{ *pull }
 // from nothing else.
 func (p reactions) work(ctx context.Context, v *state.Version) (goesOn bool) {
 	if p.store == nil {
-		return p.local.Reacting != nil
+		return p.comesFirst()
 	}
 	if w := p.out.Wait; w != nil && w.Kind == state.WaitReaction { // said before the upgrade
 		p.out.awaits(nil)
@@ -38,7 +39,7 @@ func (p reactions) work(ctx context.Context, v *state.Version) (goesOn bool) {
 	all, err := p.store.Reactions.For(ctx, p.config.Node.Name, ids)
 	if err != nil {
 		p.orders.troubled(ctx, fmt.Errorf("runs of reactions: %w", p.store.Explain(err)), asked)
-		return begun != nil && !begun.Run.OnChange
+		return p.comesFirst()
 	}
 	if begun != nil {
 		p.answer(ctx, v, goesOnWith(begun, all))
@@ -48,7 +49,13 @@ func (p reactions) work(ctx context.Context, v *state.Version) (goesOn bool) {
 			p.answer(ctx, v, run)
 		}
 	}
-	return p.local.Reacting != nil && !p.local.Reacting.Run.OnChange
+	return p.comesFirst()
+}
+
+// comesFirst reports a run that the node began with and that goes on before a new version.
+func (p reactions) comesFirst() bool {
+	at := p.local.Reacting
+	return at != nil && !at.Run.OnChange
 }
 
 // goesOnWith is a run that the node is at: what it is stands on the host's disk, and whether it is halted on record.
@@ -104,8 +111,7 @@ func (r *reaction) work(ctx context.Context, run state.PendingReaction) error {
 		return r.stays(ctx, "this host's upgrade to "+r.version.String(), "see pullet rollout status")
 	}
 	program, err := r.compiler.reaction(ctx, r.version, r.of)
-	var mistakes render.ErrorList
-	if errors.As(err, &mistakes) {
+	if neverCompiles(err) {
 		r.out.warn(fmt.Errorf("reaction %s (run %s) cannot run here: %w", r.of.Reaction, r.of.ID, err))
 		return r.cannot(ctx, firstLine(err))
 	}
@@ -118,6 +124,14 @@ func (r *reaction) work(ctx context.Context, run state.PendingReaction) error {
 	return r.take(ctx, program, begun)
 }
 
+// neverCompiles reports an error that a later pull has, too: mistakes, or commits that the repositories do not have any
+// more. The host had them when the version was new to it, so that a remote that lags is not why.
+func neverCompiles(err error) bool {
+	_, mistakes := errors.AsType[render.ErrorList](err)
+	_, missing := errors.AsType[*puller.MissingCommitError](err)
+	return mistakes || missing
+}
+
 // take takes the node's turn and runs the jobs.
 func (r *reaction) take(ctx context.Context, program *compiled, begun bool) error {
 	req, rollout, err := r.request(program)
@@ -126,7 +140,7 @@ func (r *reaction) take(ctx context.Context, program *compiled, begun bool) erro
 	}
 	waiting, halted := context.WithCancel(ctx)
 	defer halted()
-	req.Waiting = r.waiting(begun, halted)
+	req.Waiting = r.waiting(ctx, begun, halted)
 	turn := lock.NewReactionTurn(r.store, req, r.of)
 	if !begun || r.local.Reacting.Held != nil { // else it takes a place before it changes anything
 		wait, err := r.turns.admit(waiting, turn, r.waits.standBy, nil)
@@ -192,7 +206,7 @@ func (r *reaction) leaves(ctx context.Context) error {
 
 // waiting shows and tells for what the run waits. A run that is halted meanwhile is none to wait for, unless it began
 // here.
-func (r *reaction) waiting(begun bool, halted func()) func(*lock.Wait) {
+func (r *reaction) waiting(ctx context.Context, begun bool, halted func()) func(*lock.Wait) {
 	shows := r.reporter.waiting(r.version, true)
 	return func(w *lock.Wait) {
 		if w.Kind == state.WaitHalt && !begun {
@@ -200,12 +214,11 @@ func (r *reaction) waiting(begun bool, halted func()) func(*lock.Wait) {
 			return
 		}
 		shows(w)
-		r.tells(ctxOf(r.reporter), w.Gate+": "+w.Reason, w.Clear)
+		if err := r.tells(ctx, w.Gate+": "+w.Reason, w.Clear); err != nil { // the wait goes on all the same
+			r.log.WithError(r.store.Explain(err)).Debug("for what the reaction waits is not on record")
+		}
 	}
 }
-
-// ctxOf is the context of the pull, for what is told beside it.
-func ctxOf(r *reporter) context.Context { return r.ctx }
 
 // begins remembers that the node is at the run, here and in the fleet's record, before anything changes.
 func (r *reaction) begins(ctx context.Context, turn *lock.Turn) error {

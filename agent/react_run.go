@@ -37,12 +37,12 @@ func (r *reaction) runs(
 	if err != nil {
 		return errors.Join(err, own.Close())
 	}
-	o := r.options(program, gates, says, own)
+	o := r.options(ctx, program, gates, says, own)
 	r.applied = append(r.applied, o.Host)
 	report, err := program.Run(ctx, o)
 	end := gates.ended()
 	says.over(end.silent)
-	if err != nil {
+	if err = errors.Join(err, own.Close()); err != nil {
 		return err
 	}
 	report.Reaction, report.Event = r.of.Reaction, r.of.Event.Name
@@ -57,16 +57,16 @@ func (r *reaction) runs(
 }
 
 // options are how the jobs run: as in an upgrade, with a journal of their own.
-func (r *reaction) options(program *compiled, gates *gates, says *stepSays, own *journal.Journal) apply.Options {
+func (r *reaction) options(
+	ctx context.Context, program *compiled, gates *gates, says *stepSays, own *journal.Journal,
+) apply.Options {
 	o := apply.Options{
 		Run: r.of.ID, Host: r.agent.host(r.version.ID), Journal: own, Begin: says.begin, Watch: says.ended, Log: r.log,
 		Keep: filepath.Join(r.ownDir(), "lastgood"), Turn: true, Upgrade: true, Rest: r.waits.rest,
 		FleetReader: r.fleetReaders(gates), Vault: r.compiler.keys.vault(), Gates: gates,
 	}
 	o.Host.Fence, o.Host.Fleet, o.Host.Emit = gates.Fence, r.compiler.fleet(), r.agent.emits(r.of.Chain)
-	o.Await = func(a apply.Awaited) func(bool) {
-		return r.awaitsCondition(context.Background(), r.version, gates, says, a)
-	}
+	o.Await = func(a apply.Awaited) func(bool) { return r.awaitsCondition(ctx, r.version, gates, says, a) }
 	return o
 }
 

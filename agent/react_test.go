@@ -1,11 +1,15 @@
 package agent
 
 import (
+	"fmt"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pullet/pullet/puller"
+	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
 
@@ -32,5 +36,24 @@ func TestEventOf(t *testing.T) {
 	want["node"], want["hosts"], want["cause"], want["data"] = "", []any{"web1", "web2"}, []any{}, e.Data
 	if diff := cmp.Diff(want, eventOf(e)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestNeverCompiles: a run whose jobs no later pull has ends, so that it does not keep the host's upgrades back for
+// ever; what may be over by then is tried again.
+func TestNeverCompiles(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err  error
+		ends bool
+	}{
+		"nothing":     {nil, false},
+		"mistakes":    {render.ErrorList{{Message: "there is no such job"}}, true},
+		"lost commit": {fmt.Errorf("main: %w", &puller.MissingCommitError{Repo: "main", Commit: "c1"}), true},
+		"disk":        {os.ErrPermission, false},
+	} {
+		if got := neverCompiles(c.err); got != c.ends {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -24,11 +26,17 @@ type triggers struct {
 	log     *logrus.Entry
 }
 
-// judge judges some triggers, and returns the events that they raise. One that cannot be judged is said, and stays as
-// it was.
-func (t *triggers) judge(ctx context.Context, which func(*render.Trigger) bool) (out []state.Event, failed []error) {
-	edges := event.ReadEdges(t.dir)
+// raising keeps an event on the disk of this host.
+type raising func(context.Context, ...state.Event) error
+
+// judge judges some triggers, and raises their events. One that cannot be judged is said, and stays as it was. An event
+// is kept before it is noted that it was raised: a host that is killed in between raises it again.
+func (t *triggers) judge(ctx context.Context, which func(*render.Trigger) bool, raise raising) (failed []error) {
+	edges := event.ReadEdges(t.file())
 	before := maps.Clone(edges)
+	maps.DeleteFunc(edges, func(name string, _ event.Edge) bool { // of triggers that the version does not have any more
+		return !slices.ContainsFunc(t.program.catalog.Triggers, func(one *render.Trigger) bool { return one.Name == name })
+	})
 	for _, one := range t.program.catalog.Triggers {
 		if !which(one) {
 			continue
@@ -37,24 +45,25 @@ func (t *triggers) judge(ctx context.Context, which func(*render.Trigger) bool) 
 		if ctx.Err() != nil {
 			break
 		}
+		now, raises := edges[one.Name].Judge(holds, time.Now().UTC(), one.For)
+		if err == nil && raises {
+			err = raise(ctx, t.event(one))
+		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("trigger %s (%s): %w", one.Name, one.Pos, err))
 			continue
 		}
-		now, raises := edges[one.Name].Judge(holds, time.Now().UTC(), one.For)
 		edges[one.Name] = now
-		if raises {
-			out = append(out, t.event(one))
+	}
+	if !maps.Equal(edges, before) {
+		if err := edges.Save(t.file()); err != nil {
+			failed = append(failed, err)
 		}
 	}
-	if maps.Equal(edges, before) {
-		return out, failed
-	}
-	if err := edges.Save(t.dir); err != nil { // it would be raised again and again
-		return nil, append(failed, err)
-	}
-	return out, failed
+	return failed
 }
+
+func (t *triggers) file() string { return filepath.Join(t.dir, "triggers.json") }
 
 // event is what a trigger raises.
 func (t *triggers) event(of *render.Trigger) state.Event {
@@ -103,12 +112,12 @@ func (l *oneLook) Changed(ctx context.Context) { <-ctx.Done() }
 
 func (l *oneLook) Watches() []string { return nil }
 
-// judgeTriggers judges the triggers of the version that the host runs, at the end of a pull. The agent judges those
-// with an interval of their own between pulls, too.
-func (p happenings) judgeTriggers(ctx context.Context) []state.Event {
+// judgeTriggers judges the triggers of the version that the pull works on, at its end. The agent judges those with an
+// interval of their own between pulls, too.
+func (p happenings) judgeTriggers(ctx context.Context) {
 	p.agent.triggers = nil
-	if p.program == nil || len(p.program.catalog.Triggers) == 0 || ctx.Err() != nil {
-		return nil
+	if p.program == nil || ctx.Err() != nil {
+		return
 	}
 	t := &triggers{
 		dir: p.config.Paths.State, node: p.config.Node.Name,
@@ -116,16 +125,14 @@ func (p happenings) judgeTriggers(ctx context.Context) []state.Event {
 		store: p.store, log: p.log,
 	}
 	t.host.Fleet = p.compiler.fleet()
-	p.agent.triggers = t
-	out, failed := t.judge(ctx, func(*render.Trigger) bool { return true })
-	p.out.warn(failed...)
-	return out
+	p.out.warn(t.judge(ctx, func(*render.Trigger) bool { return true }, p.agent.keep)...)
+	if len(p.program.catalog.Triggers) > 0 {
+		p.agent.triggers = t
+	}
 }
 
 // between judges the triggers with an interval of their own until ctx ends.
-func (t *triggers) between(
-	ctx context.Context, pulls time.Duration, raise func(context.Context, ...state.Event) error,
-) {
+func (t *triggers) between(ctx context.Context, pulls time.Duration, raise raising) {
 	due := map[string]time.Time{}
 	for {
 		wait := pulls
@@ -143,20 +150,15 @@ func (t *triggers) between(
 			return
 		}
 		now = time.Now()
-		events, failed := t.judge(ctx, func(one *render.Trigger) bool {
+		failed := t.judge(ctx, func(one *render.Trigger) bool {
 			is := !due[one.Name].IsZero() && !due[one.Name].After(now)
 			if is {
 				due[one.Name] = time.Time{}
 			}
 			return is
-		})
+		}, raise)
 		for _, err := range failed {
-			t.log.WithError(err).Warn("a trigger cannot be judged")
-		}
-		if len(events) > 0 && ctx.Err() == nil {
-			if err := raise(ctx, events...); err != nil {
-				t.log.WithError(err).Warn("an event of a trigger is lost")
-			}
+			t.log.WithError(err).Warn("a trigger cannot be judged, or its event not be kept")
 		}
 	}
 }

@@ -80,7 +80,7 @@ func (s Spool) Tell(ctx context.Context, store *state.Store) (left int, err erro
 	return left, err
 }
 
-// change changes what is kept. What it did before an error stays.
+// change changes what is kept. An error leaves it as it was.
 func (s Spool) change(ctx context.Context, how func(*spooled) error) error {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return err

@@ -1,7 +1,6 @@
 package event
 
 import (
-	"path/filepath"
 	"time"
 
 	"github.com/pullet/pullet/durable"
@@ -27,19 +26,18 @@ func (e Edge) Judge(holds bool, now time.Time, lasts time.Duration) (Edge, bool)
 	return e, raises
 }
 
-// Edges are what a host knows of its triggers, by name.
+// Edges are what a host knows of expressions, by name.
 type Edges map[string]Edge
 
-func edgesPath(dir string) string { return filepath.Join(dir, "triggers.json") }
-
-// ReadEdges reads what the host knows. What is damaged begins anew: a trigger whose expression is true is raised again.
-func ReadEdges(dir string) Edges {
+// ReadEdges reads what the host knows. What is damaged begins anew: where an expression is true, its event is raised
+// again.
+func ReadEdges(file string) Edges {
 	out := Edges{}
-	if err := durable.ReadJSON(edgesPath(dir), &out); err != nil || out == nil {
+	if err := durable.ReadJSON(file, &out); err != nil || out == nil {
 		return Edges{}
 	}
 	return out
 }
 
 // Save writes what the host knows.
-func (e Edges) Save(dir string) error { return durable.WriteJSON(edgesPath(dir), e) }
+func (e Edges) Save(file string) error { return durable.WriteJSON(file, e) }

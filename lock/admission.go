@@ -32,7 +32,8 @@ func (a *admission) commit(ctx context.Context, r *reading, d Decision) error {
 	}
 	key, fence := a.pool.claims+strconv.Itoa(d.Index), r.fences[d.Index]
 	retried := fence != 0 && r.view.Claims[d.Index].Rollout == a.req.rollout()
-	ops, gate, err := a.ops(ctx, r, d, key)
+	before := a.before(r, d, retried)
+	ops, gate, err := a.ops(ctx, r, d, key, before)
 	if err != nil {
 		return err
 	}
@@ -50,9 +51,8 @@ func (a *admission) commit(ctx context.Context, r *reading, d Decision) error {
 	if a.claim.gate, a.claim.gateRev = &r.view.Gate, r.gateRev; gate != nil {
 		a.claim.gate, a.claim.gateRev = gate, done.Header.Revision
 	}
-	a.claim.held = heldPlace{key: key, fence: fence, groups: r.view.Claims[d.Index].Groups, step: a.pool.step}
-	if was, held := r.view.Claims[d.Index]; held && a.req.Apart && !retried {
-		a.claim.held.before = &was
+	a.claim.held = heldPlace{
+		key: key, fence: fence, groups: r.view.Claims[d.Index].Groups, step: a.pool.step, before: before,
 	}
 	a.ticket.queued, a.ticket.maybeQueued = false, false
 	a.waiting.over()
@@ -94,11 +94,25 @@ func (a *admission) conditions(r *reading, d Decision, key string, fence int64, 
 	return out
 }
 
+// before is as which the node holds the place, for a run of a reaction. One that was killed left it in its own claim.
+func (a *admission) before(r *reading, d Decision, retried bool) *state.Claim {
+	was, held := r.view.Claims[d.Index]
+	switch {
+	case !held || !a.req.Apart:
+		return nil
+	case retried || was.Before != nil:
+		return was.Before
+	}
+	return &was
+}
+
 // ops write the claim. It also returns the gate where the claim changes it.
-func (a *admission) ops(ctx context.Context, r *reading, d Decision, key string) ([]clientv3.Op, *state.Gate, error) {
+func (a *admission) ops(
+	ctx context.Context, r *reading, d Decision, key string, before *state.Claim,
+) ([]clientv3.Op, *state.Gate, error) {
 	q := a.req
 	value := a.claim.value(a.pool.step)
-	value.Groups = r.view.Claims[d.Index].Groups
+	value.Groups, value.Before = r.view.Claims[d.Index].Groups, before
 	ops := []clientv3.Op{
 		state.Put(key, value), clientv3.OpDelete(a.ticket.key), clientv3.OpPut(a.store.Doubts.ClaimedKey(q.node()), ""),
 		clientv3.OpPut(a.pool.marks+strconv.Itoa(d.Index), q.node(), clientv3.WithLease(q.Presence.Lease)),

@@ -29,7 +29,7 @@ type heldPlace struct {
 	total  string   // the key of the second claim, for the limit of the whole fleet
 	groups []string // that the node left since it made the claim
 	step   string   // that it started last under it
-	// as which the node held the place before, for a move to a version that is not over; nil: it did not
+	// as which the node held the place before, for a move to a version that failed; nil: it did not
 	before *state.Claim
 }
 
@@ -80,6 +80,8 @@ func (c *ownClaim) place() *state.HeldPlace {
 		return nil
 	case c.pool.step != "":
 		return &state.HeldPlace{Step: state.StepHash(c.pool.step), Claim: c.value(c.pool.step), Member: member}
+	case c.pool.run != "":
+		return &state.HeldPlace{Run: c.pool.run, Claim: c.value(c.held.step), Member: member}
 	}
 	return &state.HeldPlace{Group: c.pool.group, Claim: c.value(c.held.step), Member: member}
 }
@@ -89,7 +91,7 @@ func (c *ownClaim) value(step string) state.Claim {
 	q := c.req
 	return state.Claim{
 		Node: q.node(), Version: q.Version.ID, Release: q.Version.Release, Rollout: q.rollout(), Step: step,
-		Since: time.Now().UTC(), Groups: c.held.groups,
+		Since: time.Now().UTC(), Groups: c.held.groups, Before: c.held.before,
 	}
 }
 
@@ -98,7 +100,7 @@ func (c *ownClaim) releaseOps() []clientv3.Op {
 	if c.held.key == "" {
 		return nil
 	}
-	if c.held.before != nil { // the move to a version goes on in its place
+	if c.held.before != nil { // what the move to a version left
 		ops := []clientv3.Op{state.Put(c.held.key, c.held.before), c.store.Bells.RingOp()}
 		if c.held.before.Idle && c.held.total != "" { // it had none in the fleet
 			ops = append(ops, clientv3.OpDelete(c.held.total))

@@ -11,6 +11,7 @@ type pool struct {
 	kind        state.WaitKind // of who waits for a place
 	name, scope string         // "slot web", "role web"
 	step        string         // that a claim is for; "" where it is for a run
+	run         string         // of a reaction, which has these places for itself; "": they are for others, too
 	group       string         // of its gate
 	queue       string         // prefixes of keys
 	claims      string

@@ -58,7 +58,7 @@ func (c *checks) commit(one Commit) {
 	c.unless(len(one.Tag) <= maxText && !safetext.Obeyed(one.Tag), "the tag %s is not one line", quoted(one.Tag))
 }
 
-func (l *Claim) check(Key) error {
+func (l *Claim) check(k Key) error {
 	var c checks
 	c.node(l.Node)
 	c.version(l.Version)
@@ -71,6 +71,10 @@ func (l *Claim) check(Key) error {
 	if l.Member != nil {
 		c.word("role", l.Member.Role)
 		c.err = cmp.Or(c.err, safetext.Labels(l.Member.Labels))
+	}
+	if l.Before != nil {
+		c.unless(l.Before.Node == l.Node && l.Before.Before == nil, "before is the claim of another node, or has one before it")
+		c.also(l.Before.check(k))
 	}
 	return c.err
 }

@@ -118,7 +118,7 @@ func (s *EventLog) Waiting(ctx context.Context) ([]Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &Inbox{Cursor: s.store.Events.cursorOf(got.Responses[1].GetResponseRange().Kvs)}
+	in := &Inbox{Cursor: s.store.Events.cursorOf(got.Responses[1].GetResponseRange().Kvs, got.Header.Revision)}
 	for _, kv := range got.Responses[0].GetResponseRange().Kvs {
 		in.take(s.store.Events.readBox(kv).Events)
 	}

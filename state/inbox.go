@@ -30,7 +30,7 @@ func (s *Events) Inbox(ctx context.Context) (*Inbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &Inbox{Cursor: s.cursorOf(got.Kvs), Told: Told{}}
+	in := &Inbox{Cursor: s.cursorOf(got.Kvs, got.Header.Revision), Told: Told{}}
 	for _, kv := range got.Kvs {
 		in.CursorRev = kv.ModRevision
 	}

@@ -39,7 +39,7 @@ func (s *Events) Tell(ctx context.Context, by string, events []Event, dropped in
 			return 0, err
 		}
 		box, seen := s.ownBox(got.Responses[0].GetResponseRange().Kvs)
-		cursor := s.cursorOf(got.Responses[1].GetResponseRange().Kvs)
+		cursor := s.cursorOf(got.Responses[1].GetResponseRange().Kvs, got.Header.Revision)
 		told := box.add(events, cursor.Revision)
 		box.Dropped += dropped
 		if told == 0 && dropped == 0 {

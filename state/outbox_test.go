@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -129,10 +130,17 @@ func TestEnter(t *testing.T) {
 			t.Fatalf("%s: %v %v %v %v", what, runs, pages, err, err2)
 		}
 	}
+	before, err := s.Client.Leases(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	if done, err := s.Events.Enter(t.Context(), old, looked, entry); done || err != nil {
 		t.Fatal(done, err)
 	}
 	nothing("who was replaced")
+	if after, err := s.Client.Leases(t.Context()); err != nil || len(after.Leases) != len(before.Leases) {
+		t.Errorf("leases are left: %v, before that %v: %v", after, before, err)
+	}
 	if done, err := s.Events.Enter(t.Context(), since, looked, entry); !done || err != nil {
 		t.Fatal(done, err)
 	}
@@ -146,6 +154,32 @@ func TestEnter(t *testing.T) {
 	waiting, err := s.EventLog.Waiting(t.Context())
 	if err != nil || len(waiting) != 2 || waiting[0].ID != "e2" {
 		t.Errorf("the reactor does not have %v, %v", waiting, err)
+	}
+}
+
+// TestCursorAhead: a cursor that is ahead of the record, since it comes from another etcd or was made up, hides nothing,
+// and the log goes on behind its page.
+func TestCursorAhead(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]Cursor{
+		"revision": {Revision: math.MaxInt64, Page: 7}, "next": {Next: math.MaxInt64 - 1, By: "web9", Page: 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, t.TempDir())
+			if _, err := s.Client.Do(t.Context(), Put(s.Events.cursorKey(), c)); err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range []string{"e1", "e2"} {
+				if n, err := s.Events.Tell(t.Context(), "web1", []Event{happens(id, "web1")}, 0); n != 1 || err != nil {
+					t.Fatal(n, err)
+				}
+			}
+			in := inboxOf(t, s)
+			if got := idsOf(in); !slices.Equal(got, []string{"e1", "e2"}) || in.Cursor.Page != 7 {
+				t.Errorf("%v %+v", got, in.Cursor)
+			}
+		})
 	}
 }
 

@@ -73,17 +73,27 @@ func (s *Reactions) resultPrefix(id string) string { return s.store.key("reactio
 func (s *Reactions) endedPrefix() string           { return s.store.key("reaction_ended") + "/" }
 func (s *Reactions) endedOf(id string) string      { return s.endedPrefix() + id + "/" }
 
-// giveOps give a run to its hosts.
-func (s *Reactions) giveOps(ctx context.Context, r ReactionRun) ([]clientv3.Op, error) {
-	ops := []clientv3.Op{Put(s.givenKey(r.ID), r)}
-	if len(r.Hosts) == 0 {
-		return ops, nil
+// giveOps give runs to their hosts, and wake these. All are pending on one lease.
+func (s *Reactions) giveOps(
+	ctx context.Context, runs []ReactionRun,
+) (ops []clientv3.Op, lease clientv3.LeaseID, err error) {
+	var hosts []string
+	for _, r := range runs {
+		ops, hosts = append(ops, Put(s.givenKey(r.ID), r)), append(hosts, r.Hosts...)
 	}
-	lease, err := s.store.Client.Grant(ctx, int64(ReactionTime.Seconds()))
+	if len(hosts) == 0 {
+		return ops, clientv3.NoLease, nil
+	}
+	granted, err := s.store.Client.Grant(ctx, int64(ReactionTime.Seconds()))
 	if err != nil {
-		return nil, err
+		return nil, clientv3.NoLease, err
 	}
-	return append(ops, clientv3.OpPut(s.pendingKey(r.ID), "", clientv3.WithLease(lease.ID))), nil
+	for _, r := range runs {
+		if len(r.Hosts) > 0 {
+			ops = append(ops, clientv3.OpPut(s.pendingKey(r.ID), "", clientv3.WithLease(granted.ID)))
+		}
+	}
+	return append(ops, s.store.Bells.wakeHostsOp(hosts)), granted.ID, nil
 }
 
 // PendingReaction is a run as one of its hosts sees it.

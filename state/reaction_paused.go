@@ -81,7 +81,7 @@ func (r *ReactionRun) check(k Key) error {
 	c.also(r.Event.Check())
 	c.count("occurrences", r.Event.Occurrences, 1<<40)
 	c.nodes(r.Event.About)
-	c.unless(len(r.Chain) <= MaxChain+1, "its chain has %d runs", len(r.Chain))
+	c.unless(len(r.Chain) <= MaxChain, "its chain has %d runs", len(r.Chain))
 	line(&r.Reaction, &r.By, &r.Why)
 	lines(r.Event.IDs)
 	lines(r.Event.Unknown)

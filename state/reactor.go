@@ -95,9 +95,14 @@ func (s *Events) groupKey(g Group) string {
 	return s.groupsPrefix() + GroupHash(g.Reaction, g.Event)
 }
 
-func (s *Events) cursorOf(kvs []*mvccpb.KeyValue) (c Cursor) {
+// cursorOf is the cursor as the record has it at a revision. One that cannot be read begins anew: events are counted
+// again. One that is ahead of the record was made up, or comes from another etcd: it would hide all that is to come.
+func (s *Events) cursorOf(kvs []*mvccpb.KeyValue, at int64) (c Cursor) {
 	for _, kv := range kvs {
-		c, _ = Read[Cursor](s.store, kv) // one that cannot be read begins anew: events are counted again
+		c, _ = Read[Cursor](s.store, kv)
+	}
+	if max(c.Revision, c.Next) > at {
+		c = Cursor{Page: c.Page, First: c.First}
 	}
 	return c
 }
@@ -203,25 +208,19 @@ func (s *Events) Enter(ctx context.Context, since int64, in *Inbox, e Entry) (bo
 	if e.Told != nil {
 		ops = append(ops, Put(s.toldKey(), e.Told))
 	}
-	for _, run := range e.Runs {
-		given, err := s.store.Reactions.giveOps(ctx, run)
-		if err != nil {
-			return false, err
-		}
-		ops = append(ops, given...)
+	given, lease, err := s.store.Reactions.giveOps(ctx, e.Runs)
+	if err != nil {
+		return false, err
 	}
-	if len(e.Runs) > 0 {
-		var hosts []string
-		for _, run := range e.Runs {
-			hosts = append(hosts, run.Hosts...)
-		}
-		ops = append(ops, s.store.Bells.wakeHostsOp(hosts))
-	}
+	ops = append(ops, given...)
 	ops = append(ops, s.observedOps(e.Observed)...)
 	ops = append(ops, Put(s.cursorKey(), cursor))
 	done, err := s.store.Client.Txn(ctx).
 		If(s.leads(since), clientv3.Compare(clientv3.ModRevision(s.cursorKey()), "=", in.CursorRev)).
 		Then(ops...).Commit()
+	if lease != clientv3.NoLease && err == nil && !done.Succeeded {
+		_, _ = s.store.Client.Revoke(ctx, lease) // it ends by itself
+	}
 	return err == nil && done.Succeeded, err
 }
 

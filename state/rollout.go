@@ -98,6 +98,9 @@ type Claim struct {
 	Idle bool `json:"idle,omitempty"`
 	// Member is the node where the claim was put back: a restored record may not know the node, or have it as given up.
 	Member *Member `json:"member,omitempty"`
+	// Before is as which the node held the slot before it began with a run of a reaction in it, and holds it again behind
+	// that: its move to a version failed. nil: it did not.
+	Before *Claim `json:"before,omitempty"`
 
 	Unread *BadRecordError `json:"-"` // why nobody knows what it says
 }
@@ -116,6 +119,7 @@ func (s *Rollouts) ReadClaim(kv *mvccpb.KeyValue) Claim {
 type HeldPlace struct {
 	Group string `json:"group,omitempty"`
 	Step  string `json:"step,omitempty"` // the hash of a serialized step; "" is a slot of the group
+	Run   string `json:"run,omitempty"`  // of a reaction that has places of its own; "": it has none
 	Claim Claim  `json:"claim"`
 	// Member is the node itself; nil where an older pullet wrote this.
 	Member *Member `json:"member,omitempty"`
@@ -123,8 +127,11 @@ type HeldPlace struct {
 
 // Prefixes are those of the keys of such places: of the ones beside it, and of all that a node may hold one of.
 func (h *HeldPlace) Prefixes(s *Store) (beside, all string) {
-	if h.Step != "" {
+	switch {
+	case h.Step != "":
 		return s.Steps.SemaphorePrefix(h.Step), s.Steps.SemaphorePrefix(h.Step)
+	case h.Run != "":
+		return s.Commands.Prefix(h.Run, "claim"), s.Commands.Prefix(h.Run, "claim")
 	}
 	return s.Rollouts.SlotPrefix(h.Group), s.Rollouts.SlotPrefix("")
 }

@@ -111,7 +111,7 @@ func (s *Sinks) Stretch(ctx context.Context, from, most int) (*Stretch, error) {
 	if err != nil {
 		return nil, err
 	}
-	cursor := s.store.Events.cursorOf(got.Responses[0].GetResponseRange().Kvs)
+	cursor := s.store.Events.cursorOf(got.Responses[0].GetResponseRange().Kvs, got.Header.Revision)
 	out := &Stretch{
 		First: min(cursor.First, cursor.Page+1), Last: cursor.Page, Upto: min(cursor.Page, from+most-1),
 		Revision: got.Header.Revision,

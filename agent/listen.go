@@ -38,6 +38,7 @@ func (a *Agent) listen() (closes func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+	a.logger.Infof("listening for webhooks at %s", listener.Addr())
 	return serve(listener, hooks, a.logger), nil
 }
 

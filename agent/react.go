@@ -231,7 +231,7 @@ func (r *reaction) begins(ctx context.Context, turn *lock.Turn) error {
 		return err
 	}
 	e := r.of.Event
-	r.log.WithField("run", r.of.ID).Infof("reaction %s to %s, %d times", r.of.Reaction, e.Name, e.Occurrences)
+	r.log.WithField("run", r.of.ID).Infof("reaction %s answers %s; occurrences: %d", r.of.Reaction, e.Name, e.Occurrences)
 	return r.store.Reactions.Tell(ctx, r.of.ID, r.said)
 }
 

@@ -72,8 +72,8 @@ func (r *Reactor) Run(ctx context.Context) {
 
 // Once works off what there is, unless another host is the reactor. It is for hosts without an agent, at each pull.
 func (r *Reactor) Once(ctx context.Context) error {
-	led, err := r.Store.Events.Led(ctx)
-	if led || err != nil {
+	other, err := r.Store.Events.Reactor(ctx)
+	if other != "" || err != nil {
 		return err
 	}
 	return r.term(ctx, func(ctx context.Context, since int64) error {
@@ -207,7 +207,7 @@ func (r *Reactor) workOff(ctx context.Context, since int64) (seen int64, look ti
 		}
 		for _, run := range entry.Runs {
 			r.Log.WithFields(logrus.Fields{"reaction": run.Reaction, "event": run.Event.Name, "run": run.ID}).
-				Infof("starting on %d hosts", len(run.Hosts))
+				Infof("starting; hosts: %d", len(run.Hosts))
 		}
 		written, err := r.Store.Events.Enter(ctx, since, in, entry)
 		if err != nil {

@@ -76,8 +76,6 @@ func (c *ownClaim) place() *state.HeldPlace {
 	switch {
 	case c.held.key == "":
 		return nil
-	case c.pool.step == "" && !c.pool.slots: // of one command or one run: a record that went back knows neither
-		return nil
 	case c.pool.step != "":
 		return &state.HeldPlace{Step: state.StepHash(c.pool.step), Claim: c.value(c.pool.step), Member: member}
 	case c.pool.run != "":
@@ -92,6 +90,7 @@ func (c *ownClaim) value(step string) state.Claim {
 	return state.Claim{
 		Node: q.node(), Version: q.Version.ID, Release: q.Version.Release, Rollout: q.rollout(), Step: step,
 		Since: time.Now().UTC(), Groups: c.held.groups, Before: c.held.before,
+		Reaction: q.Reaction,
 	}
 }
 

@@ -12,12 +12,13 @@ import (
 // rollouts hold but for the order of roles. One that may run beside a rollout takes a place of its own, of which there
 // are as many as the group has slots; pauses and switches hold.
 func NewReactionTurn(store *state.Store, req Request, r state.ReactionRun) *Turn {
-	req.Apart, req.Stale, req.Rules.Depends = true, false, nil
+	req.Apart, req.Reaction, req.Stale, req.Rules.Depends = true, r.Reaction, false, nil
 	if !r.OnChange {
 		return NewTurn(store, req)
 	}
 	return newTurn(store, &req, &pool{
-		kind: state.WaitSlot, name: "reaction " + r.Reaction, scope: "reaction " + r.Reaction, run: r.ID, group: state.AllGroups,
+		kind: state.WaitSlot, name: "reaction " + r.Reaction, scope: "reaction " + r.Reaction,
+		run: r.ID, group: state.AllGroups,
 		limit: func(int) int { return req.Rules.Limit(len(r.Hosts)) }, switched: true,
 		queue: store.Commands.Prefix(r.ID, "queue"), claims: store.Commands.Prefix(r.ID, "claim"),
 		marks: store.Commands.Prefix(r.ID, "mark"),

@@ -10,9 +10,10 @@ import (
 type Request struct {
 	Presence   *state.Presence
 	Version    *state.Version
-	VersionRev int64 // the revision at which the version was agreed: admission compares it
-	Stale      bool  // the version is not the fleet's any more, and drift of it is corrected: the fleet may move on
-	Apart      bool  // it is a run of a reaction and no move to a version: it ends whatever the fleet moves to
+	VersionRev int64  // the revision at which the version was agreed: admission compares it
+	Stale      bool   // the version is not the fleet's any more, and drift of it is corrected: the fleet may move on
+	Apart      bool   // it is a run of a reaction and no move to a version: it ends whatever the fleet moves to
+	Reaction   string // its name
 	Run        string
 	Order      int64 // the node's place in queues: the lower the earlier; 0 is the revision of its registration
 	Brief      bool  // it is not waited for longer than Patience

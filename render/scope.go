@@ -140,7 +140,7 @@ func roots(current func() *scope) template.FuncMap {
 		"services": services,
 		"step":     step,  // what a step returned, once it has run: {{ (step "name").StdOut }}
 		"steps":    steps, // what the steps returned: {{ (index steps "name").StdOut }}; in expressions steps['name'].StdOut
-		// what a reaction answers: its name, occurrences (also spelled occurences) and data; node, the host that told of it;
+		// what a reaction answers: its name, occurrences (also spelled occurences) and data; node, the host that it is about;
 		// hosts, those that it is about; time, id, and cause, the runs of reactions that led to it. event.data.KEY fails
 		// where there is no such key; in expressions event.data.KEY ?? VALUE does not. pullet eval --event gives one
 		"event": event,

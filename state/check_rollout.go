@@ -67,13 +67,13 @@ func (l *Claim) check(k Key) error {
 	for _, group := range l.Groups {
 		c.word("group", group)
 	}
-	line(&l.Release, &l.Step)
+	line(&l.Release, &l.Step, &l.Reaction)
 	if l.Member != nil {
 		c.word("role", l.Member.Role)
 		c.err = cmp.Or(c.err, safetext.Labels(l.Member.Labels))
 	}
 	if l.Before != nil {
-		c.unless(l.Before.Node == l.Node && l.Before.Before == nil, "before is the claim of another node, or has one before it")
+		c.unless(l.Before.Node == l.Node && l.Before.Before == nil, "before: it is the claim of another node, or of two")
 		c.also(l.Before.check(k))
 	}
 	return c.err

@@ -131,10 +131,10 @@ func (s *Events) Lead(
 	return since, leader, nil
 }
 
-// Led reports that some process is the reactor.
-func (s *Events) Led(ctx context.Context) (bool, error) {
-	got, err := s.store.Client.Get(ctx, s.leaderKey(), clientv3.WithKeysOnly())
-	return err == nil && len(got.Kvs) > 0, err
+// Reactor is the host whose process is the reactor; "": there is none.
+func (s *Events) Reactor(ctx context.Context) (string, error) {
+	name, _, err := get[NodeName](ctx, s.store, s.leaderKey())
+	return string(name), err
 }
 
 // AwaitVacancy waits until no process is the reactor, and still none after a time: of many that wait, each hesitates
@@ -147,8 +147,8 @@ func (s *Events) AwaitVacancy(ctx context.Context, hesitate time.Duration) error
 		}
 		if len(got.Kvs) == 0 {
 			pause(ctx, hesitate)
-			led, err := s.Led(ctx)
-			if err != nil || !led {
+			reactor, err := s.Reactor(ctx)
+			if err != nil || reactor == "" {
 				return err
 			}
 			continue
@@ -224,7 +224,7 @@ func (s *Events) Enter(ctx context.Context, since int64, in *Inbox, e Entry) (bo
 	return err == nil && done.Succeeded, err
 }
 
-// AwaitEvents waits until an outbox or a run of a reaction changes after a revision, or for as long as a poll takes. It
+// AwaitEvents waits until an outbox, a run of a reaction or a pause changes after a revision, or for as long as a poll takes. It
 // is false when ctx ends first.
 func (s *Events) AwaitEvents(ctx context.Context, after int64, poll time.Duration) bool {
 	watch, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), poll)
@@ -234,6 +234,7 @@ func (s *Events) AwaitEvents(ctx context.Context, after int64, poll time.Duratio
 	select {
 	case _, open = <-s.store.Client.Watch(watch, s.outboxesPrefix(), clientv3.WithPrefix(), from):
 	case _, open = <-s.store.Client.Watch(watch, s.store.Reactions.endedPrefix(), clientv3.WithPrefix(), from):
+	case _, open = <-s.store.Client.Watch(watch, s.store.Reactions.pausedPrefix(), clientv3.WithPrefix(), from):
 	case <-watch.Done():
 		return ctx.Err() == nil
 	}

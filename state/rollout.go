@@ -98,6 +98,8 @@ type Claim struct {
 	Idle bool `json:"idle,omitempty"`
 	// Member is the node where the claim was put back: a restored record may not know the node, or have it as given up.
 	Member *Member `json:"member,omitempty"`
+	// Reaction is the name of the reaction that the claim is for; "": it is for a move to Version.
+	Reaction string `json:"reaction,omitempty"`
 	// Before is as which the node held the slot before it began with a run of a reaction in it, and holds it again behind
 	// that: its move to a version failed. nil: it did not.
 	Before *Claim `json:"before,omitempty"`

@@ -17,6 +17,7 @@ import (
 
 // reactionsView is what pullet reactions shows.
 type reactionsView struct {
+	Reactor string                 `json:"reactor,omitempty"` // the host that counts events and starts runs; "": none does
 	Waiting []reactionLine         `json:"waiting"`
 	Paused  []state.PausedReaction `json:"paused"`
 	Runs    []runLine              `json:"runs"` // the newest last
@@ -82,6 +83,11 @@ func reactionsCommand(a *app) *cobra.Command {
 // readReactions reads what reactions wait for, and their runs since a time.
 func readReactions(ctx context.Context, store *state.Store, since time.Time) (*reactionsView, error) {
 	v := &reactionsView{Waiting: []reactionLine{}, Paused: []state.PausedReaction{}, Runs: []runLine{}}
+	reactor, err := store.Events.Reactor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v.Reactor = reactor
 	paused, err := store.Reactions.Paused(ctx)
 	if err != nil {
 		return nil, err
@@ -154,6 +160,9 @@ func (l reactionLine) why() string {
 	return text
 }
 
+// noHost is the state of a run that no host has.
+const noHost = "no host"
+
 // lineOf sums a run up.
 func lineOf(r state.ReactionStatus) runLine {
 	l := runLine{
@@ -173,6 +182,8 @@ func lineOf(r state.ReactionStatus) runLine {
 		l.Counts[notBegun] = silent
 	}
 	switch {
+	case len(r.Hosts) == 0:
+		l.State = noHost
 	case !r.Over():
 	case l.Counts[state.Failed] > 0:
 		l.State = state.Failed
@@ -236,5 +247,9 @@ func (v *reactionsView) print(w io.Writer, wide bool) error {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Reaction, r.Event, ago(r.At), r.State, r.counts())
 		}
 	}
-	return t.Flush()
+	err := t.Flush()
+	if v.Reactor != "" && err == nil {
+		_, err = fmt.Fprintf(w, "the reactor is %s\n", v.Reactor)
+	}
+	return err
 }

@@ -203,7 +203,11 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 		return out
 	}
 	slot, held := v.held[n.Name]
-	if held && overtaken(rollout, slot) {
+	if held && slot.Reaction != "" {
+		if out.Why == "" {
+			out.Why = "it runs reaction " + slot.Reaction
+		}
+	} else if held && overtaken(rollout, slot) {
 		out.State = waiting
 		out.waitsAt(rollout)
 	} else if held && out.State == pending && failedUnder(rollout, slot) {

@@ -219,7 +219,9 @@ func (r *Reactor) workOff(ctx context.Context, since int64) (seen int64, look ti
 }
 
 // step decides a step.
-func (r *Reactor) step(ctx context.Context, in *state.Inbox, looks bool) (entry state.Entry, look time.Time, err error) {
+func (r *Reactor) step(
+	ctx context.Context, in *state.Inbox, looks bool,
+) (entry state.Entry, look time.Time, err error) {
 	rules, err := r.Rules(ctx)
 	if err != nil {
 		return entry, look, err

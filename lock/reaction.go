@@ -17,7 +17,8 @@ func NewReactionTurn(store *state.Store, req Request, r state.ReactionRun) *Turn
 		return NewTurn(store, req)
 	}
 	return newTurn(store, &req, &pool{
-		kind: state.WaitSlot, name: "reaction " + r.Reaction, scope: "reaction " + r.Reaction, run: r.ID, group: state.AllGroups,
+		kind: state.WaitSlot, name: "reaction " + r.Reaction, scope: "reaction " + r.Reaction,
+		run: r.ID, group: state.AllGroups,
 		limit: func(int) int { return req.Rules.Limit(len(r.Hosts)) }, switched: true,
 		queue: store.Commands.Prefix(r.ID, "queue"), claims: store.Commands.Prefix(r.ID, "claim"),
 		marks: store.Commands.Prefix(r.ID, "mark"),

@@ -138,8 +138,12 @@ func (a answerer) rules(ctx context.Context, store *state.Store) (event.Rules, e
 	if known == nil || !known.version.Same(current) {
 		return event.Rules{}, event.ErrBehind
 	}
-	fleet := &fleetSeen{look: sync.OnceValues(func() (render.View, error) { return fleetView(ctx, store) })}
-	out := event.Rules{Version: current.ID, Find: fleet.find}
+	fleet := &fleetSeen{}
+	fleet.look = sync.OnceValues(func() (view render.View, err error) {
+		view, fleet.unseen = fleetView(ctx, store)
+		return view, fleet.unseen
+	})
+	out := event.Rules{Version: current.ID, Find: fleet.find, Unseen: func() error { return fleet.unseen }}
 	for _, r := range all {
 		out.Reactions = append(out.Reactions, a.reactionOf(r, known, fleet))
 	}
@@ -157,7 +161,7 @@ func (a answerer) reactionOf(r *render.Reaction, known *knownVersion, fleet *fle
 		},
 		Hosts: func(about []string) []string {
 			view, err := fleet.look()
-			if err != nil { // Holds says so
+			if err != nil { // Unseen says so
 				return nil
 			}
 			return r.Hosts(known.labels(view), about)
@@ -178,13 +182,14 @@ func (a answerer) reactionOf(r *render.Reaction, known *knownVersion, fleet *fle
 // fleetSeen is the fleet as one step of the reactor sees it. It is read when something asks for it.
 type fleetSeen struct {
 	look    func() (render.View, error)
+	unseen  error             // of look
 	byOther map[string]string // names of nodes by their addresses and fully qualified names
 }
 
 // find is a node by its name, an address or its fully qualified name. A name goes before what nodes say of themselves.
 func (f *fleetSeen) find(host string) (node string, known bool) {
 	view, err := f.look()
-	if err != nil {
+	if err != nil { // Unseen says so
 		return "", false
 	}
 	if _, is := view.Nodes[host]; is {

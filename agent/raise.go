@@ -45,11 +45,7 @@ func (a *Agent) keep(ctx context.Context, events ...state.Event) error {
 // emits keeps the events of steps, caused by a chain of runs of reactions. The fleet is told of them at once.
 func (a *Agent) emits(chain []state.Cause) func(context.Context, apply.EmittedEvent) error {
 	return func(ctx context.Context, e apply.EmittedEvent) error {
-		hosts := e.Hosts
-		if hosts == nil {
-			hosts = []string{a.config.Node.Name}
-		}
-		return a.raise(ctx, state.Event{Name: e.Name, Hosts: hosts, Data: e.Data, Dedupe: e.Dedupe, Chain: chain})
+		return a.raise(ctx, state.Event{Name: e.Name, Hosts: e.Hosts, Data: e.Data, Dedupe: e.Dedupe, Chain: chain})
 	}
 }
 

@@ -67,7 +67,11 @@ func (a *Agent) sendAs(ctx context.Context, known *knownVersion, to *sink.Courie
 			}
 		}
 	})
-	return to.Run(ctx, since, sinksOf(known), follow)
+	err := to.Run(ctx, since, sinksOf(known), follow)
+	if err == nil && follow && len(known.sinks) == 0 { // there is nothing to do until another version has some
+		<-ctx.Done()
+	}
+	return err
 }
 
 // sinksOf are the sinks of a version as they are sent to.

@@ -39,6 +39,9 @@ type Rules struct {
 	Version   string
 	Reactions []*Reaction
 	Find      func(host string) (node string, known bool)
+	// Unseen is why Find, or the Hosts of a reaction, could not look at the fleet; nil: they could. What was decided then
+	// is not written. nil is a fleet that can always be looked at.
+	Unseen func() error
 }
 
 // ErrBehind says that this host does not have the fleet's version yet: it cannot say which reactions there are.
@@ -194,13 +197,9 @@ func (r *Reactor) workOff(ctx context.Context, since int64) (seen int64, look ti
 		if len(in.Events)+len(in.Groups) == 0 && !looks {
 			return in.Revision, r.nextLook(time.Time{}), nil
 		}
-		desk, err := r.desk(ctx, in, looks)
+		entry, look, err := r.step(ctx, in, looks)
 		if err != nil {
 			return 0, look, err
-		}
-		entry, look := desk.Step(ctx)
-		if ctx.Err() != nil {
-			return 0, look, ctx.Err()
 		}
 		if entry.Empty() {
 			return in.Revision, r.nextLook(look), nil
@@ -219,12 +218,27 @@ func (r *Reactor) workOff(ctx context.Context, since int64) (seen int64, look ti
 	}
 }
 
-// desk is what a step is decided from. Where it looks at the fleet, what changed there is among it.
-func (r *Reactor) desk(ctx context.Context, in *state.Inbox, looks bool) (*Desk, error) {
+// step decides a step.
+func (r *Reactor) step(
+	ctx context.Context, in *state.Inbox, looks bool,
+) (entry state.Entry, look time.Time, err error) {
 	rules, err := r.Rules(ctx)
 	if err != nil {
-		return nil, err
+		return entry, look, err
 	}
+	desk, err := r.desk(ctx, in, rules, looks)
+	if err != nil {
+		return entry, look, err
+	}
+	entry, look = desk.Step(ctx)
+	if err = ctx.Err(); err == nil && rules.Unseen != nil {
+		err = rules.Unseen()
+	}
+	return entry, look, err
+}
+
+// desk is what a step is decided from. Where it looks at the fleet, what changed there is among it.
+func (r *Reactor) desk(ctx context.Context, in *state.Inbox, rules Rules, looks bool) (*Desk, error) {
 	now := time.Now().UTC()
 	d := &Desk{
 		In: in, Reactions: rules.Reactions, Find: rules.Find, Version: rules.Version, Node: r.Node, Now: now, NewID: r.NewID,

@@ -73,7 +73,7 @@ func (l *Claim) check(k Key) error {
 		c.err = cmp.Or(c.err, safetext.Labels(l.Member.Labels))
 	}
 	if l.Before != nil {
-		c.unless(l.Before.Node == l.Node && l.Before.Before == nil, "before: it is the claim of another node, or of two")
+		c.unless(l.Before.Node == l.Node && l.Before.Before == nil, "before is of another node, or has one before it")
 		c.also(l.Before.check(k))
 	}
 	return c.err

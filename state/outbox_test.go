@@ -157,8 +157,8 @@ func TestEnter(t *testing.T) {
 	}
 }
 
-// TestCursorAhead: a cursor that is ahead of the record, since it comes from another etcd or was made up, hides nothing,
-// and the log goes on behind its page.
+// TestCursorAhead: a cursor that is ahead of the record, since it comes from another etcd or was made up, hides
+// nothing, and the log goes on behind its page.
 func TestCursorAhead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]Cursor{

@@ -36,6 +36,9 @@ func (a emitCmd) try(cmd *cobra.Command, e state.Event) error {
 			NewID: event.NewID,
 		}
 		out := tried{Event: e, Reactions: desk.Try(ctx, e)}
+		if err := rules.Unseen(); err != nil {
+			return err
+		}
 		if out.Reactions == nil {
 			out.Reactions = []event.Trial{}
 		}

@@ -1,0 +1,46 @@
+package event
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/pullet/pullet/state"
+)
+
+// TestUnseenFleet: an event whose hosts cannot be looked up is not taken for one about hosts that nobody knows: it
+// waits until they can.
+func TestUnseenFleet(t *testing.T) {
+	store := openStore(t)
+	mend := &Reaction{
+		Name: "mend", PerHost: true, Limiter: Limiter{Window: time.Hour}, Matches: func(string) bool { return true },
+		Hosts: func(about []string) []string { return about },
+		Holds: func(context.Context, state.Reacted) (bool, error) { return true, nil },
+	}
+	r, unseen := reactorOf(store, "web1", mend), os.ErrDeadlineExceeded
+	rules := r.Rules
+	r.Rules = func(ctx context.Context) (Rules, error) {
+		out, err := rules(ctx)
+		if unseen != nil {
+			out.Find = func(string) (string, bool) { return "", false }
+		}
+		out.Unseen = func() error { return unseen }
+		return out, err
+	}
+	storm(t, store, 1)
+	if err := r.Once(t.Context()); err != unseen {
+		t.Fatal(err)
+	}
+	if waiting, err := store.EventLog.Waiting(t.Context()); len(waiting) != 1 || err != nil {
+		t.Fatal(waiting, err)
+	}
+	unseen = nil
+	if err := r.Once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	runs, err := store.Reactions.List(t.Context(), "")
+	if err != nil || len(runs) != 1 || len(runs[0].Hosts) != 1 || runs[0].Hosts[0] != "web00000" {
+		t.Errorf("%+v %v", runs, err)
+	}
+}

@@ -138,11 +138,19 @@ func (s *step) countsFor(e state.Event) (out []*Reaction) {
 	}
 	for _, r := range s.Reactions {
 		own := slices.ContainsFunc(e.Chain, func(c state.Cause) bool { return c.Reaction == r.Name })
-		if !own && r.Matches(e.Name) && len(out) < state.MaxChanged/2 {
+		if !own && r.Matches(e.Name) && len(out) < state.MaxChanged/2 && s.mayCount(r, e) {
 			out = append(out, r)
 		}
 	}
 	return out
+}
+
+// maxGroups is how many events of how many reactions are counted at a time: who tells ever new names fills no record.
+const maxGroups = 2000
+
+// mayCount reports that there is room to count an event for a reaction.
+func (s *step) mayCount(r *Reaction, e state.Event) bool {
+	return s.groups[state.GroupHash(r.Name, e.Name)] != nil || len(s.groups) < maxGroups
 }
 
 // room reports that a step that read events already can write what comes of one more.

@@ -324,3 +324,25 @@ func TestManyHosts(t *testing.T) {
 		t.Logf("%s: %d runs, %d groups left", name, len(runs), len(d.In.Groups))
 	}
 }
+
+// TestGroupsAreBounded: who tells ever new names that a glob matches fills no record, and what is counted already is
+// counted on.
+func TestGroupsAreBounded(t *testing.T) {
+	r := reaction("a", "ci/*", false)
+	r.Limiter.MinOccurrences, r.Limiter.Window = 10_000, time.Hour
+	d := desk(r)
+	for i := range maxGroups + 50 {
+		d.tells(fmt.Sprint("ci/n", i), "web1", nil)
+	}
+	d.worksOff(t)
+	if n := len(d.In.Groups); n != maxGroups {
+		t.Errorf("%d groups, want %d", n, maxGroups)
+	}
+	d.tells("ci/n0", "web1", nil)
+	d.worksOff(t)
+	for _, g := range d.In.Groups {
+		if g.Event == "ci/n0" && len(g.Tallies[0].Seen) != 2 {
+			t.Errorf("%+v", g.Tallies)
+		}
+	}
+}

@@ -31,7 +31,8 @@ type Reactor struct {
 	// Without follow it does what there is to do once. nil: there is nothing.
 	Beside func(ctx context.Context, since int64, follow bool)
 
-	observed time.Time // when it looked at the fleet last
+	observed time.Time     // when it looked at the fleet last
+	rarely   time.Duration // it does not look where somebody did so lately, as each pull of each host would
 }
 
 // Rules are the reactions of a version, and who its hosts are.
@@ -79,6 +80,7 @@ func (r *Reactor) Once(ctx context.Context) error {
 	if other != "" || err != nil {
 		return err
 	}
+	r.rarely = time.Minute
 	return r.term(ctx, func(ctx context.Context, since int64) error {
 		_, _, err := r.workOff(ctx, since)
 		if err == nil && r.Beside != nil {
@@ -246,15 +248,15 @@ func (r *Reactor) desk(ctx context.Context, in *state.Inbox, rules Rules, looks 
 	if !looks {
 		return d, nil
 	}
-	was, fleet, err := r.Store.Events.Observe(ctx)
-	if err != nil {
-		return nil, err
+	r.observed = time.Now()
+	was, fleet, err := r.Store.Events.Observe(ctx, now.Add(-r.rarely))
+	if fleet == nil || err != nil {
+		return d, err
 	}
 	next, changes := Observe(was, fleet, now)
-	if d.Changes = changes; was == nil || !was.Same(next) || len(changes) > 0 {
+	if d.Changes = changes; was == nil || !was.Same(next) || len(changes) > 0 || r.rarely > 0 {
 		d.Next = &next
 	}
-	r.observed = time.Now()
 	return d, nil
 }
 

@@ -29,8 +29,9 @@ func (o Observed) Same(other Observed) bool {
 
 func (s *Events) observedKey() string { return s.store.key("reactor", "observed") }
 
-// Observe reads what the reactor knew, nil where nothing looked before, and the fleet as it is.
-func (s *Events) Observe(ctx context.Context) (*Observed, *Overview, error) {
+// Observe reads what the reactor knew, nil where nothing looked before, and the fleet as it is: nil where somebody
+// looked after a time.
+func (s *Events) Observe(ctx context.Context, after time.Time) (*Observed, *Overview, error) {
 	got, err := s.store.Client.Get(ctx, s.observedKey())
 	if err != nil {
 		return nil, nil, err
@@ -40,6 +41,9 @@ func (s *Events) Observe(ctx context.Context) (*Observed, *Overview, error) {
 		if o, err := Read[Observed](s.store, kv); err == nil { // another one begins anew, and tells nothing
 			was = &o
 		}
+	}
+	if was != nil && was.At.After(after) && !was.At.After(time.Now()) {
+		return was, nil, nil
 	}
 	now, err := s.store.Views.Fleet(ctx, true)
 	return was, now, err

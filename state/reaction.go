@@ -263,27 +263,46 @@ func (r ReactionStatus) Over() bool {
 	})
 }
 
-// Forget removes runs that were given long ago, and what belongs to them.
+// keptRuns and keptHosts are how many runs are kept, with how many hosts in all.
+const (
+	keptRuns  = 1000
+	keptHosts = 20_000
+)
+
+// Forget removes runs that were given long ago, and the oldest where there are too many, with what belongs to them.
 func (s *Reactions) Forget(ctx context.Context, now time.Time) error {
 	got, err := s.store.Client.Get(ctx, s.givenPrefix(), clientv3.WithPrefix())
 	if err != nil {
 		return err
 	}
-	for _, kv := range got.Kvs {
+	runs, hosts := 0, 0
+	for _, kv := range slices.Backward(got.Kvs) { // the newest first
 		k, err := s.store.Key(kv)
-		run, bad := Read[ReactionRun](s.store, kv)
-		if err != nil || bad == nil && now.Sub(run.At) < KeptEvents {
+		if err != nil {
 			continue
 		}
-		ops := []clientv3.Op{clientv3.OpDelete(string(kv.Key)), clientv3.OpDelete(s.pendingKey(k.Word))}
-		c := s.store.Commands
-		for _, prefix := range []string{s.resultPrefix(k.Word), s.endedOf(k.Word), s.store.Rollouts.key(k.Word),
-			s.store.key("run", k.Word) + "/", c.Prefix(k.Word, "queue"), c.Prefix(k.Word, "claim"), c.Prefix(k.Word, "mark")} {
-			ops = append(ops, clientv3.OpDelete(prefix, clientv3.WithPrefix()))
+		run, bad := Read[ReactionRun](s.store, kv)
+		runs, hosts = runs+1, hosts+len(run.Hosts)
+		old := bad != nil || now.Sub(run.At) >= KeptEvents || run.At.Sub(now) > KeptEvents
+		if !old && runs <= keptRuns && (hosts <= keptHosts || runs == 1) {
+			continue
 		}
-		if _, err := s.store.Client.Txn(ctx).Then(ops...).Commit(); err != nil {
+		if _, err := s.store.Client.Txn(ctx).Then(s.forgetOps(k.Word)...).Commit(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// forgetOps remove a run and what belongs to it.
+func (s *Reactions) forgetOps(id string) []clientv3.Op {
+	ops := []clientv3.Op{clientv3.OpDelete(s.givenKey(id)), clientv3.OpDelete(s.pendingKey(id))}
+	c := s.store.Commands
+	for _, prefix := range []string{
+		s.resultPrefix(id), s.endedOf(id), s.store.Rollouts.key(id), s.store.key("run", id) + "/",
+		c.Prefix(id, "queue"), c.Prefix(id, "claim"), c.Prefix(id, "mark"),
+	} {
+		ops = append(ops, clientv3.OpDelete(prefix, clientv3.WithPrefix()))
+	}
+	return ops
 }

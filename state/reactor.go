@@ -224,8 +224,8 @@ func (s *Events) Enter(ctx context.Context, since int64, in *Inbox, e Entry) (bo
 	return err == nil && done.Succeeded, err
 }
 
-// AwaitEvents waits until an outbox, a run of a reaction or a pause changes after a revision, or for as long as a poll takes. It
-// is false when ctx ends first.
+// AwaitEvents waits until an outbox, a run of a reaction or a pause changes after a revision, or for as long as a poll
+// takes. It is false when ctx ends first.
 func (s *Events) AwaitEvents(ctx context.Context, after int64, poll time.Duration) bool {
 	watch, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), poll)
 	defer cancel()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -204,19 +205,14 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 	}
 	slot, held := v.held[n.Name]
 	if held && slot.Reaction != "" {
-		if out.Why == "" {
-			out.Why = "it runs reaction " + slot.Reaction
-		}
+		out.Why = cmp.Or(out.Why, "it runs reaction "+slot.Reaction)
 	} else if held && overtaken(rollout, slot) {
 		out.State = waiting
 		out.waitsAt(rollout)
 	} else if held && out.State == pending && failedUnder(rollout, slot) {
 		out.Why = "it failed in version " + v.versionName(slot.Version) + ", and keeps its slot"
 	} else if held && out.holds(slot) {
-		out.Why = "it holds a slot for version " + v.versionName(slot.Version)
-		if slot.Step != "" {
-			out.Why += ", last in step " + slot.Step
-		}
+		out.Why = holdsSlot(v.versionName(slot.Version), slot.Step)
 	}
 	d, doubts := o.Doubting[n.Name]
 	if atWork := held && out.Alive && out.State == upgrading && slot.Version != d.Running; doubts && !atWork {
@@ -239,6 +235,15 @@ func overtaken(rollout state.StatusLine, c state.Claim) bool {
 // failedUnder reports that the upgrade for which a claim was made failed.
 func failedUnder(rollout state.StatusLine, c state.Claim) bool {
 	return rollout.State == state.Failed && rollout.Version == c.Version && rollout.Time.After(c.Since)
+}
+
+// holdsSlot says for which version a node holds a slot, and at which step it is.
+func holdsSlot(version, step string) string {
+	text := "it holds a slot for version " + version
+	if step != "" {
+		text += ", last in step " + step
+	}
+	return text
 }
 
 // holds says of a node with a slot that it is upgrading, where its status does not know: the slot is of another

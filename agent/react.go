@@ -24,9 +24,6 @@ func (p reactions) work(ctx context.Context, v *state.Version) (goesOn bool) {
 	if p.store == nil {
 		return p.comesFirst()
 	}
-	if w := p.out.Wait; w != nil && w.Kind == state.WaitReaction { // said before the upgrade
-		p.out.awaits(nil)
-	}
 	if w := p.out.Wait; w != nil && w.Kind == state.WaitReaction { // it may have waited for the upgrade of this pull
 		p.out.awaits(nil)
 	}

@@ -65,11 +65,12 @@ func (u eventUse) findings() render.ErrorList {
 	return append(out, u.loops()...)
 }
 
-// ofOneHost reports a reaction to events that one host raises about itself.
+// ofOneHost reports a reaction to events that are about one host: what a host raises about itself, and alerts.
 func (u eventUse) ofOneHost(r *render.Reaction) bool {
-	if strings.HasPrefix(r.Name, "pullet/step/") || strings.HasPrefix(r.Name, "pullet/run/") ||
-		r.Matches("pullet/step/failed") || r.Matches("pullet/run/failed") {
-		return true
+	for _, of := range []string{"pullet/step/", "pullet/run/", "prometheus/alert/"} {
+		if strings.HasPrefix(r.Name, of) || r.Matches(of+"failed") {
+			return true
+		}
 	}
 	return slices.ContainsFunc(slices.Collect(maps.Keys(u.triggers)), r.Matches)
 }

@@ -67,7 +67,8 @@ func TestEventOfOneHost(t *testing.T) {
 		"full: {reaction: {jobs: {'*': [{name: a}]}, targets: all}}":                               "",
 		"full: {reaction: {jobs: {'*': [{name: a}]}, targets: role=web}}":                          "",
 		"full: {reaction: {jobs: {'role=web': [{name: a}]}}}":                                      "",
-		"prometheus/alert/x: {reaction: {jobs: {'*': [{name: a}]}}}":                               "", // nobody known raises it
+		"prometheus/alert/x: {reaction: {jobs: {'*': [{name: a}]}}}":                               "reactions/a.yaml:1:13:" + hint,
+		"ci/built: {reaction: {jobs: {'*': [{name: a}]}}}":                                         "", // of no host that is known
 	} {
 		got := lintedEvents(t, map[string]string{
 			"reactions/a.yaml": "reactions: {'" + strings.Replace(reaction, ":", "':", 1) + "}\n", "jobs/a.yaml": "steps: [{name: a, action: test.succeed}]\n",

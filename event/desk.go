@@ -94,7 +94,7 @@ func (s *step) read() bool {
 		e.Name = cmp.Or(otherNames[e.Name], e.Name)
 		counts := s.countsFor(e.Event)
 		again := s.toldBefore(e.Event)
-		if again {
+		if again || slices.Contains(FoundInRecord(), e.Name) { // hosts cannot tell what only the record knows
 			counts = nil
 		}
 		if s.entry.Read > 0 && !s.room(e.Event, counts) {

@@ -346,3 +346,18 @@ func TestGroupsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestToldByHosts: what only the fleet's record knows counts where the reactor found it there, and not where a host
+// tells it.
+func TestToldByHosts(t *testing.T) {
+	d := desk(reaction("a", "pullet/*/*", false))
+	d.tells(nodeLost, "web1", nil)
+	if runs, _ := d.worksOff(t); len(runs) != 0 {
+		t.Errorf("a host started %d runs", len(runs))
+	}
+	d.Next = &state.Observed{}
+	d.Changes = []Change{{state.Event{Name: nodeLost, Hosts: []string{"web2"}, Time: d.Now}, func(*state.Observed) {}}}
+	if entry, _ := d.steps(t); len(entry.Runs) != 1 {
+		t.Errorf("the reactor started %d runs", len(entry.Runs))
+	}
+}

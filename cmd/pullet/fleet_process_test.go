@@ -6,12 +6,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
@@ -44,18 +46,26 @@ func (p *process) start(t testing.TB) {
 	p.cmd.Env = append(os.Environ(), p.env...)
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := p.cmd.Start(); err != nil {
-		t.Error(err)
-		return
-	}
-	cmd, killed, done := p.cmd, &atomic.Bool{}, make(chan struct{})
-	p.killed, p.done = killed, done
+	cmd, killed, done, started := p.cmd, &atomic.Bool{}, make(chan struct{}), make(chan error)
 	go func() {
+		// The child is killed when the thread ends that started it, as threads of other tests do: this one waits.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
 		defer close(done)
 		if err := cmd.Wait(); p.mustLive && !killed.Load() {
 			t.Errorf("%s ended by itself: %v\n%s", p.name, err, p.said())
 		}
 	}()
+	if err := <-started; err != nil {
+		t.Error(err)
+		return
+	}
+	p.killed, p.done = killed, done
 }
 
 // said is the end of its log.
@@ -201,4 +211,23 @@ func mustURL(s string) url.URL {
 		panic(err)
 	}
 	return *u
+}
+
+// TestProcessOutlivesThreads: a process lives on when the thread ends of who started it.
+func TestProcessOutlivesThreads(t *testing.T) {
+	t.Parallel()
+	p := &process{name: "sleep", args: []string{"sleep", "60"}, log: filepath.Join(t.TempDir(), "log"), mustLive: true}
+	started := make(chan bool)
+	go func() {
+		defer close(started)
+		runtime.LockOSThread() // not unlocked: the thread ends
+		p.start(t)
+	}()
+	<-started
+	select {
+	case <-p.done:
+		t.Error("it ended with the thread")
+	case <-time.After(200 * time.Millisecond):
+	}
+	p.kill(false)
 }

@@ -24,6 +24,7 @@ type guard struct {
 	revoked map[string]bool                                  // by the number of the certificate; nil: not known yet
 	open    map[string]map[*guardedStream]context.CancelFunc // what goes on, by the number of its certificate
 	paused  bool                                             // the member stops
+	ends    <-chan struct{}                                  // closed when etcd stops, also by itself; nil: not known
 }
 
 func newGuard() *guard {
@@ -34,7 +35,7 @@ func newGuard() *guard {
 func (g *guard) options() []grpc.ServerOption {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.paused = false
+	g.paused, g.ends = false, nil
 	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(g.call, g.meter.call), grpc.ChainStreamInterceptor(g.stream)}
 }
 
@@ -72,11 +73,44 @@ func (g *guard) revoke(numbers []string) {
 	}
 }
 
-func (g *guard) call(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+// follows notes what is closed when etcd stops.
+func (g *guard) follows(ends <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ends = ends
+}
+
+// ended reports that etcd stops.
+func (g *guard) ended() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-g.ends:
+		return true
+	default:
+		return false
+	}
+}
+
+// unlessEnded has a call ask another member that the end of etcd broke. A member that was removed stops by itself, and
+// calls that it still answers panic on the record that is closed by then. Any other panic goes on.
+func (g *guard) unlessEnded(err *error) {
+	if broke := recover(); broke != nil {
+		if !g.ended() {
+			panic(broke)
+		}
+		*err = errBegins
+	}
+}
+
+func (g *guard) call(
+	ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
+) (answer any, err error) {
+	defer g.unlessEnded(&err)
 	cert := presented(ctx)
 	g.await(ctx, cert)
 	g.mu.Lock()
-	err := g.refuses(cert)
+	err = g.refuses(cert)
 	g.mu.Unlock()
 	if err != nil {
 		return nil, err
@@ -92,7 +126,10 @@ type guardedStream struct {
 
 func (s *guardedStream) Context() context.Context { return s.ctx }
 
-func (g *guard) stream(server any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+func (g *guard) stream(
+	server any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler,
+) (err error) {
+	defer g.unlessEnded(&err)
 	guarded, end, err := g.begin(s)
 	if err != nil {
 		return err

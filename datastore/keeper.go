@@ -32,6 +32,7 @@ func (k *keeper) open(ctx context.Context) error {
 		return err
 	}
 	k.member, k.began = member, false
+	k.guard.follows(member.server.Server.StoppingNotify())
 	if err = k.awaitVote(ctx); err == nil {
 		err = k.connect(ctx)
 	}

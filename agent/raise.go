@@ -147,15 +147,3 @@ func (p happenings) runEvents(r *apply.Report, chain []state.Cause) (out []state
 
 // shortly is a text that fits into the data of an event.
 func shortly(text string) string { return safetext.Line(text, 500) }
-
-// rests waits. It is false when ctx ends first.
-func rests(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}

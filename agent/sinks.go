@@ -36,7 +36,7 @@ func (a answerer) sendEvents(ctx context.Context, store *state.Store, since int6
 		if err != nil && ctx.Err() == nil {
 			a.logger.WithError(store.Explain(err)).Debug("events are not sent")
 		}
-		if !follow || !rests(ctx, time.Second) {
+		if !follow || !state.Pause(ctx, time.Second) {
 			return
 		}
 	}
@@ -60,7 +60,7 @@ func (a *Agent) sendAs(ctx context.Context, known *knownVersion, to *sink.Courie
 	defer cancel()
 	watch.Go(func() {
 		defer cancel()
-		for rests(ctx, sinksTime) {
+		for state.Pause(ctx, sinksTime) {
 			now, err := a.atFleetVersion(ctx, to.Store)
 			if errors.Is(err, event.ErrBehind) || err == nil && !now.version.Same(known.version) {
 				return

@@ -146,7 +146,7 @@ func (t *triggers) between(ctx context.Context, pulls time.Duration, raise raisi
 			}
 			wait = min(wait, due[one.Name].Sub(now))
 		}
-		if wait == pulls || !rests(ctx, wait) {
+		if wait == pulls || !state.Pause(ctx, wait) {
 			return
 		}
 		now = time.Now()

@@ -1,13 +1,13 @@
 package event
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 
@@ -85,13 +85,10 @@ func (d *Desk) Step(ctx context.Context) (state.Entry, time.Time) {
 	return s.entry, s.look
 }
 
-// otherNames are what the source documents call events of pullet.
-var otherNames = map[string]string{"edenconfmgmt/failure/step": "pullet/step/failed"}
-
 // read counts events, as far as one step can write what comes of them. It reports that these are all.
 func (s *step) read() bool {
 	for _, e := range s.In.Events {
-		e.Name = cmp.Or(otherNames[e.Name], e.Name)
+		e.Name = safetext.EventSpellings(e.Name)[0]
 		counts := s.countsFor(e.Event)
 		again := s.toldBefore(e.Event)
 		if again || slices.Contains(FoundInRecord(), e.Name) { // hosts cannot tell what only the record knows

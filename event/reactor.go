@@ -69,7 +69,7 @@ func (r *Reactor) Run(ctx context.Context) {
 		}
 		if err != nil && ctx.Err() == nil {
 			r.Log.WithError(r.Store.Explain(err)).Debug("reactor")
-			rest(ctx, leaseTime/2)
+			state.Pause(ctx, leaseTime/2)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func (r *Reactor) term(ctx context.Context, work func(ctx context.Context, since
 
 // renew renews a lease until that fails or ctx ends.
 func (r *Reactor) renew(ctx context.Context, lease clientv3.LeaseID) {
-	for last := time.Now(); rest(ctx, leaseTime/4); {
+	for last := time.Now(); state.Pause(ctx, leaseTime/4); {
 		asked := time.Now()
 		limited, cancel := context.WithTimeout(ctx, leaseTime/4)
 		_, err := r.Store.Client.KeepAliveOnce(limited, lease)
@@ -164,7 +164,7 @@ func (r *Reactor) work(ctx context.Context, since int64) error {
 			return err
 		default:
 			r.Log.WithError(r.Store.Explain(err)).Debug("the reactor tries again")
-			rest(ctx, time.Second)
+			state.Pause(ctx, time.Second)
 			continue
 		}
 		if time.Since(tidied) > tidyEvery && r.tidy(ctx, time.Now()) == nil {
@@ -268,16 +268,4 @@ func (r *Reactor) nextLook(at time.Time) time.Time {
 		return due
 	}
 	return at
-}
-
-// rest waits. It is false when ctx ends first.
-func rest(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -40,11 +40,11 @@ func (t *Turn) acquire(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, ErrMoved):
-			sleep(ctx, jitter(t.req.node(), attempt, 20*time.Millisecond))
+			state.Pause(ctx, jitter(t.req.node(), attempt, 20*time.Millisecond))
 			continue
 		case err != nil:
 			last = t.waiting.notify(etcdAway(t.store.Explain(err)))
-			sleep(ctx, jitter(t.req.node(), attempt, min(5*time.Second, 50*time.Millisecond<<min(attempt, 10))))
+			state.Pause(ctx, jitter(t.req.node(), attempt, min(5*time.Second, 50*time.Millisecond<<min(attempt, 10))))
 			continue
 		}
 		if r.alive != t.req.Presence.Revision { // waiting would not help
@@ -52,7 +52,7 @@ func (t *Turn) acquire(ctx context.Context) error {
 		}
 		if polled && r.view.roomBehindQueue() {
 			polled, idle = false, r
-			sleep(ctx, jitter(t.req.node(), attempt, overtakeAfter))
+			state.Pause(ctx, jitter(t.req.node(), attempt, overtakeAfter))
 			continue
 		}
 		last, idle, attempt = t.waiting.notify(wait), nil, 0
@@ -72,7 +72,7 @@ func await(
 	go func() {
 		select {
 		case <-lost:
-			sleep(watch, time.Second+jitter(node, int(after), min(8*time.Second, poll/10)))
+			state.Pause(watch, time.Second+jitter(node, int(after), min(8*time.Second, poll/10)))
 			cancel()
 		case <-watch.Done():
 		}

@@ -40,7 +40,7 @@ func (b *listener) listen(
 		b.bell, b.ticket.first = b.store.Bells.Listen(ctx, key), true
 	case !b.bell.Await(ctx, after, poll):
 		b.stop()
-		sleep(ctx, time.Second) // not so fast again
+		state.Pause(ctx, time.Second) // not so fast again
 	}
 	return ctx.Err() == nil
 }

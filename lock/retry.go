@@ -36,7 +36,7 @@ func retry(ctx context.Context, node string, first time.Duration, do func() erro
 
 // pause waits before the next attempt, each time twice as long up to a maximum. It reports false when ctx ends first.
 func pause(ctx context.Context, node string, attempt int, first, most time.Duration) bool {
-	return sleep(ctx, jitter(node, attempt, min(most, first<<min(attempt, 10))))
+	return state.Pause(ctx, jitter(node, attempt, min(most, first<<min(attempt, 10))))
 }
 
 // isFinal reports an error that no further attempt changes.
@@ -56,16 +56,4 @@ func jitter(node string, attempt int, d time.Duration) time.Duration {
 	h := fnv.New32a()
 	fmt.Fprint(h, node, attempt)
 	return d/2 + d/2*time.Duration(h.Sum32()%1024)/1024
-}
-
-// sleep waits. It reports false when ctx ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

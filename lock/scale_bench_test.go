@@ -18,6 +18,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/pullet/pullet/state"
 )
 
 // The benchmarks take a fleet of virtual nodes through a rollout, and to a barrier, against one etcd in a process of
@@ -154,7 +156,7 @@ func (d document) swap(ctx context.Context, take bool) error {
 				return err
 			}
 		}
-		if !sleep(ctx, 20*time.Millisecond+rand.N(180*time.Millisecond)) {
+		if !state.Pause(ctx, 20*time.Millisecond+rand.N(180*time.Millisecond)) {
 			return ctx.Err()
 		}
 	}

@@ -44,13 +44,13 @@ func (s *Steps) await(
 		case errors.Is(err, ErrSuperseded) || wentBack(err) || ctx.Err() != nil:
 			return err
 		case errors.Is(err, ErrMoved):
-			sleep(ctx, jitter(s.req.node(), poll, 20*time.Millisecond))
+			state.Pause(ctx, jitter(s.req.node(), poll, 20*time.Millisecond))
 			continue
 		case err != nil:
 			if wait = Unreadable("etcd", err); wait == nil {
 				wait = etcdAway(s.store.Explain(err))
 			}
-			sleep(ctx, jitter(s.req.node(), poll, 2*time.Second))
+			state.Pause(ctx, jitter(s.req.node(), poll, 2*time.Second))
 		}
 		wait.Since = began
 		if last == nil || last.Error() != wait.Error() {

@@ -111,7 +111,7 @@ func (t *Turn) Try(ctx context.Context) (*Wait, error) {
 		if !errors.Is(err, ErrMoved) {
 			return t.waiting.notify(wait), t.orLeave(ctx, err)
 		}
-		if !sleep(ctx, jitter(t.req.node(), attempt, 20*time.Millisecond)) {
+		if !state.Pause(ctx, jitter(t.req.node(), attempt, 20*time.Millisecond)) {
 			return nil, t.orLeave(ctx, ctx.Err())
 		}
 	}
@@ -275,7 +275,7 @@ func (t *Turn) enter(ctx context.Context) (*reading, error) {
 	}
 	if took := time.Since(began); err == nil &&
 		took > slowTicket { // who is ahead, and how many they are, is known when all of a herd have come
-		sleep(ctx, jitter(t.req.node(), 0, min(6*took, 10*time.Second)))
+		state.Pause(ctx, jitter(t.req.node(), 0, min(6*took, 10*time.Second)))
 		return t.reader.look(ctx)
 	}
 	return r, err

@@ -4,36 +4,31 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/pullet/pullet/safetext"
 )
 
-// The name that the source documents have for a step that failed, and ours.
-const (
-	stepFailedOfOld = "edenconfmgmt/failure/step"
-	stepFailed      = "pullet/step/failed"
-)
-
-// eventGlob is the name of an event, or a glob over names: * ? and [] match within one word of the path, ** as the last
+// EventGlob is the name of an event, or a glob over names: * ? and [] match within one word of the path, ** as the last
 // word matches one word or more.
-type eventGlob struct {
+type EventGlob struct {
 	words []string
 	rest  bool // ** is the last word
 }
 
-// parseEventGlob reads a glob. Its error says what to write.
-func parseEventGlob(text string) (eventGlob, error) {
+// ParseEventGlob reads a glob. Its error says what to write.
+func ParseEventGlob(text string) (EventGlob, error) {
 	if !strings.ContainsAny(text, `*?[\`) {
 		if !safetext.EventName(text) {
-			return eventGlob{}, errors.New(
+			return EventGlob{}, errors.New(
 				"is no name of an event: write a path such as backup/failed, or a glob such as backup/*",
 			)
 		}
-		return eventGlob{words: strings.Split(text, "/")}, nil
+		return EventGlob{words: strings.Split(text, "/")}, nil
 	}
 	head, rest := strings.CutSuffix("/"+text, "/**")
-	g := eventGlob{rest: rest}
+	g := EventGlob{rest: rest}
 	if head != "" {
 		g.words = strings.Split(head[1:], "/")
 	}
@@ -53,9 +48,13 @@ func parseEventGlob(text string) (eventGlob, error) {
 	return g, nil
 }
 
-// matches reports a name that the glob is about.
-func (g eventGlob) matches(name string) bool {
-	words := strings.Split(name, "/")
+// Matches reports a name that the glob is about, in either of its spellings.
+func (g EventGlob) Matches(name string) bool {
+	return slices.ContainsFunc(safetext.EventSpellings(name), g.matches)
+}
+
+func (g EventGlob) matches(spelled string) bool {
+	words := strings.Split(spelled, "/")
 	if len(words) < len(g.words) || len(words) > len(g.words) != g.rest {
 		return false
 	}
@@ -67,16 +66,8 @@ func (g eventGlob) matches(name string) bool {
 	return true
 }
 
-// spellings are the names of an event: a step that failed has two.
-func spellings(name string) []string {
-	if name == stepFailed || name == stepFailedOfOld {
-		return []string{stepFailed, stepFailedOfOld}
-	}
-	return []string{name}
-}
-
 // example is a name like those that the glob matches, for an event that is made up.
-func (g eventGlob) example() string {
+func (g EventGlob) example() string {
 	words := append([]string(nil), g.words...)
 	for i, word := range words {
 		if strings.ContainsAny(word, `*?[\`) {
@@ -86,8 +77,5 @@ func (g eventGlob) example() string {
 	if g.rest {
 		words = append(words, madeUpWord)
 	}
-	if name := strings.Join(words, "/"); name != stepFailedOfOld {
-		return name
-	}
-	return stepFailed
+	return safetext.EventSpellings(strings.Join(words, "/"))[0]
 }

@@ -16,7 +16,7 @@ type Reaction struct {
 	Pos      Position
 
 	repo   *Repository
-	events eventGlob
+	events EventGlob
 	narrow Target // of Targets, where that is one
 	when   *Expression
 	parts  []reactionPart
@@ -67,9 +67,7 @@ func (r *Repository) Reactions(ctx context.Context) ([]*Reaction, error) {
 }
 
 // Matches reports that the reaction answers events of a name.
-func (r *Reaction) Matches(event string) bool {
-	return slices.ContainsFunc(spellings(event), r.events.matches)
-}
+func (r *Reaction) Matches(event string) bool { return r.events.Matches(event) }
 
 // PerHost reports that it runs on the hosts alone that the event is about, so that events about different hosts are
 // answered apart.

@@ -73,7 +73,7 @@ func (in *reactionReader) reaction(doc *document, written writtenReaction) *Reac
 		Targets: body.Reaction.Targets, Pos: doc.pos(written.key), repo: in.c.repo,
 	}
 	var err error
-	if out.events, err = parseEventGlob(name); err != nil {
+	if out.events, err = ParseEventGlob(name); err != nil {
 		in.c.fail(doc.errorAt(written.key, "%q %v", shortened(name), err))
 	}
 	start := fieldOf(written.value, "reaction")

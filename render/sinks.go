@@ -33,7 +33,7 @@ type Sink struct {
 	Template      string  `yaml:"template"`      // of json: the body, as JSON with {{ }} for values
 
 	node         *yaml.Node
-	takes, leave []eventGlob
+	takes, leave []EventGlob
 	body         *sinkTemplate
 }
 
@@ -45,10 +45,8 @@ const (
 
 // Takes reports that events of a name are sent to it.
 func (s *Sink) Takes(event string) bool {
-	has := func(globs []eventGlob) bool {
-		return slices.ContainsFunc(spellings(event), func(name string) bool {
-			return slices.ContainsFunc(globs, func(g eventGlob) bool { return g.matches(name) })
-		})
+	has := func(globs []EventGlob) bool {
+		return slices.ContainsFunc(globs, func(g EventGlob) bool { return g.Matches(event) })
 	}
 	return has(s.takes) && !has(s.leave)
 }
@@ -111,9 +109,9 @@ func (s *Sink) checkTemplate(wrong func(field, format string, args ...any)) {
 	}
 }
 
-func (s *Sink) globs(d *decoder, field string, list Strings) (out []eventGlob) {
+func (s *Sink) globs(d *decoder, field string, list Strings) (out []EventGlob) {
 	for _, text := range list {
-		g, err := parseEventGlob(text)
+		g, err := ParseEventGlob(text)
 		if err != nil {
 			d.failf(fieldOf(s.node, field), "%s: %q %v", field, shortened(text), err)
 		}

@@ -109,3 +109,13 @@ func EventName(name string) bool {
 	}
 	return len(name) <= maxEventName
 }
+
+// EventSpellings are the names of an event, the one on record first: a step that failed is pullet/step/failed, and the
+// source documents call it edenconfmgmt/failure/step.
+func EventSpellings(name string) []string {
+	const failed, documented = "pullet/step/failed", "edenconfmgmt/failure/step"
+	if name == failed || name == documented {
+		return []string{failed, documented}
+	}
+	return []string{name}
+}

@@ -83,7 +83,7 @@ func Bounded(
 		if rpctypes.ErrorDesc(err) != rpctypes.ErrorDesc(rpctypes.ErrGRPCRequestTooManyRequests) {
 			return err
 		}
-		pause(ctx, later/2+rand.N(later/2))
+		Pause(ctx, later/2+rand.N(later/2))
 	}
 }
 

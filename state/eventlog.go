@@ -87,7 +87,7 @@ func (s *EventLog) Await(ctx context.Context, page int, poll time.Duration) bool
 		return true
 	}
 	if _, open := <-changes; !open { // of a watch that fails the poll is the way to go on
-		pause(watch, poll)
+		Pause(watch, poll)
 	}
 	return ctx.Err() == nil
 }

@@ -75,7 +75,7 @@ func (s *Identities) AwaitRevoked(ctx context.Context, name string) error {
 		if err != nil || got.Count == 0 {
 			return err
 		}
-		pause(ctx, keeperTime/100)
+		Pause(ctx, keeperTime/100)
 	}
 }
 

@@ -225,7 +225,7 @@ func (s *Presences) booted(ctx context.Context, r *registration, me Alive) (bool
 		if left == 0 {
 			return booted, nil
 		}
-		if pause(ctx, left); ctx.Err() != nil {
+		if !Pause(ctx, left) {
 			return false, ctx.Err()
 		}
 	}

@@ -228,7 +228,7 @@ func (s *Presences) KeepAlive(ctx context.Context, p *Presence, wanted func() bo
 			if err != nil {
 				next = min(p.Time/20, renewEvery/5)
 			}
-			pause(ctx, next)
+			Pause(ctx, next)
 			var is *pb.ResponseHeader
 			is, err = s.renew(ctx, p)
 			if ctx.Err() != nil {

@@ -146,7 +146,7 @@ func (s *Events) AwaitVacancy(ctx context.Context, hesitate time.Duration) error
 			return err
 		}
 		if len(got.Kvs) == 0 {
-			pause(ctx, hesitate)
+			Pause(ctx, hesitate)
 			reactor, err := s.Reactor(ctx)
 			if err != nil || reactor == "" {
 				return err
@@ -239,7 +239,7 @@ func (s *Events) AwaitEvents(ctx context.Context, after int64, poll time.Duratio
 		return ctx.Err() == nil
 	}
 	if !open {
-		pause(watch, time.Second)
+		Pause(watch, time.Second)
 	}
 	return ctx.Err() == nil
 }

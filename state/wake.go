@@ -42,7 +42,7 @@ func (s *Bells) Await(
 	select {
 	case _, open := <-s.store.Client.Watch(watch, key, opts...):
 		if !open && watch.Err() == nil { // the watch broke: not so fast again
-			pause(watch, time.Second)
+			Pause(watch, time.Second)
 		}
 	case <-watch.Done():
 	}
@@ -91,13 +91,15 @@ func (l *Listener) Await(ctx context.Context, after int64, poll time.Duration) b
 	}
 }
 
-// pause sleeps unless ctx ends.
-func pause(ctx context.Context, d time.Duration) {
+// Pause waits for so long. It is false when ctx ends first.
+func Pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
+		return false
 	case <-timer.C:
+		return true
 	}
 }
 

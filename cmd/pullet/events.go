@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
@@ -31,7 +31,7 @@ type eventsCmd struct {
 	follow bool
 	since  time.Duration
 	limit  int
-	glob   string // "": all
+	names  *render.EventGlob // nil: all
 }
 
 func eventsCommand(a *app) *cobra.Command {
@@ -60,13 +60,14 @@ func eventsCommand(a *app) *cobra.Command {
 }
 
 func (a *eventsCmd) check(args []string) error {
-	if len(args) == 1 {
-		a.glob = args[0]
+	if len(args) == 1 && args[0] != "" {
+		glob, err := render.ParseEventGlob(args[0])
+		if err != nil {
+			return usage(fmt.Errorf("%q is no glob over names of events: write such as backup/* or backup/**", args[0]))
+		}
+		a.names = &glob
 	}
-	_, err := path.Match(a.glob, "")
 	switch {
-	case err != nil:
-		return usage(fmt.Errorf("%q is no glob over names of events: write such as backup/* or backup/**", a.glob))
 	case a.since < 0:
 		return usage(fmt.Errorf("--since %s: write a time such as 2h", a.since))
 	case a.limit < 1:
@@ -82,21 +83,7 @@ func (a eventsCmd) matches(e state.Happened) bool {
 	if a.since > 0 && time.Since(e.Last) > a.since {
 		return false
 	}
-	return a.glob == "" || matchesEvent(a.glob, e.Name)
-}
-
-// matchesEvent reports a name that a glob is about: /** at its end is all that follows.
-func matchesEvent(glob, name string) bool {
-	if head, rest := strings.CutSuffix(glob, "/**"); rest {
-		parts := strings.Split(name, "/")
-		n := strings.Count(head, "/") + 1
-		if len(parts) <= n {
-			return false
-		}
-		glob, name = head, strings.Join(parts[:n], "/")
-	}
-	ok, err := path.Match(glob, name)
-	return err == nil && ok
+	return a.names == nil || a.names.Matches(e.Name)
 }
 
 // pagesAtOnce is how many pages of the log are read in a request.

@@ -40,7 +40,7 @@ var errOther = errors.New("another host is the reactor by now")
 
 // run sends what there is, and unless it follows ends then.
 func (c *courier) run(ctx context.Context, follow bool) {
-	for (follow || c.pause == 0) && rest(ctx, c.pause) {
+	for (follow || c.pause == 0) && state.Pause(ctx, c.pause) {
 		c.pause = 0
 		seen, err := c.sendAll(ctx)
 		switch {
@@ -235,16 +235,4 @@ func (c *courier) keep(ctx context.Context) error {
 		c.kept = &kept
 	}
 	return err
-}
-
-// rest waits. It is false when ctx ends first.
-func rest(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -32,6 +33,7 @@ type Reactor struct {
 	Beside func(ctx context.Context, since int64, follow bool)
 
 	observed time.Time     // when it looked at the fleet last
+	patience time.Duration // when it cannot work for so long it lets another one; 0: a minute
 	rarely   time.Duration // it does not look where somebody did so lately, as each pull of each host would
 }
 
@@ -52,7 +54,6 @@ var ErrBehind = errors.New("this host does not have the version of the fleet yet
 const (
 	leaseTime = 10 * time.Second // of a reactor that does not answer; then another one takes over
 	askAgain  = 30 * time.Second // a watch is never trusted alone
-	patience  = time.Minute      // a reactor that cannot work for so long lets another one
 	tidyEvery = time.Hour
 	// besideTime is how long a pull of a host without an agent may take for what is to be done beside.
 	besideTime = 10 * time.Second
@@ -160,7 +161,10 @@ func (r *Reactor) work(ctx context.Context, since int64) error {
 			return err
 		case err == nil:
 			worked = time.Now()
-		case time.Since(worked) > patience:
+		case time.Since(worked) > cmp.Or(r.patience, time.Minute):
+			if !errors.Is(err, ErrBehind) { // that is so during each rollout
+				r.Log.WithError(r.Store.Explain(err)).Warn("events wait: this host was the reactor and could not read them")
+			}
 			return err
 		default:
 			r.Log.WithError(r.Store.Explain(err)).Debug("the reactor tries again")

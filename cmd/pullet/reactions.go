@@ -18,6 +18,7 @@ import (
 // reactionsView is what pullet reactions shows.
 type reactionsView struct {
 	Reactor string                 `json:"reactor,omitempty"` // the host that counts events and starts runs; "": none does
+	Unread  *unreadEvents          `json:"unread,omitempty"`
 	Waiting []reactionLine         `json:"waiting"`
 	Paused  []state.PausedReaction `json:"paused"`
 	Runs    []runLine              `json:"runs"` // the newest last
@@ -67,6 +68,9 @@ func reactionsCommand(a *app) *cobra.Command {
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
 				v, err := readReactions(ctx, store, time.Now().Add(-state.KeptEvents))
 				if err != nil {
+					return err
+				}
+				if v.Unread, err = readUnread(ctx, store); err != nil {
 					return err
 				}
 				if done, err := a.structured(v); done || err != nil {
@@ -214,6 +218,9 @@ func (l runLine) counts() string {
 const mostRuns = 20
 
 func (v *reactionsView) print(w io.Writer, wide bool) error {
+	if v.Unread != nil {
+		fmt.Fprintln(w, v.Unread.line(v.Reactor))
+	}
 	if len(v.Waiting)+len(v.Paused)+len(v.Runs) == 0 {
 		_, err := fmt.Fprintln(w, "no reaction counts anything, and none was started lately")
 		return err

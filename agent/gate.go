@@ -86,6 +86,7 @@ func (p *pull) keepRunning(ctx context.Context) error {
 		return err
 	}
 	report, err := p.run(ctx, running, program, nil)
+	p.phases.begin(PhaseWait)
 	if err != nil {
 		return err
 	}

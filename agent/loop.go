@@ -16,11 +16,12 @@ import (
 // ErrReload says that the configuration changed: read it again, and start a new agent.
 var ErrReload = errors.New("the configuration changed")
 
-// Observer sees what the loop does. Reload may be nil.
+// Observer sees what the loop does. Phase and Reload may be nil.
 type Observer struct {
 	Waiting func(*lock.Wait)        // each reason to wait
 	Begin   func(apply.Begun)       // each step that begins to change the host
 	Step    func(*apply.StepReport) // each step that ended
+	Phase   func(PhaseName)         // each phase of a pull; may be nil
 	Pulled  func(*Outcome, error)   // each pull; that the fleet's record is away the loop says itself
 	Reload  <-chan os.Signal        // asks for the configuration to be read again
 }
@@ -49,7 +50,7 @@ func (a *Agent) Loop(ctx context.Context, o Observer) error {
 	for woken := false; ; {
 		began := time.Now()
 		fleet.rest()
-		out, err := a.Pull(ctx, Options{Wait: wait, Waiting: o.Waiting, Begins: o.Begin, Watch: o.Step, loop: true})
+		out, err := a.Pull(ctx, Options{Wait: wait, Waiting: o.Waiting, Begins: o.Begin, Watch: o.Step, Phase: o.Phase, loop: true})
 		if ctx.Err() != nil {
 			return nil
 		}

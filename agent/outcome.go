@@ -22,6 +22,7 @@ type Outcome struct {
 	Refused   []error        // what verification refused: rewritten history, moved tags, commits that cannot be used
 	Failures  []error        // what is wrong beside the report, such as a newer commit that does not compile
 	Warnings  []error        // what was got around: an unreachable remote or store
+	Phases    []Phase        // of the pull, one after another
 
 	lacking *state.Version // that this node would propose, and that lacks a service
 	doubted string         // the fleet's version that the host does not take: it is not news
@@ -147,6 +148,9 @@ func (o *Outcome) views(rev int64) { o.viewed = cmp.Or(o.viewed, rev) }
 
 // fetched are the commits that the pull's own repositories had.
 func (o *Outcome) fetched(own []puller.Head) { o.own = own }
+
+// took are the phases of the pull.
+func (o *Outcome) took(phases []Phase) { o.Phases = phases }
 
 // head is the commit that a repository had; "" where it could not be asked.
 func (o *Outcome) head(repository string) string {

@@ -25,6 +25,7 @@ type Options struct {
 	Begins       func(apply.Begun)       // sees each step as it begins to change the host; may be nil
 	Watch        func(*apply.StepReport) // sees each step as it ends; may be nil
 	Waiting      func(*lock.Wait)        // sees each reason to wait; may be nil
+	Phase        func(PhaseName)         // sees each phase as it begins; may be nil
 	loop         bool                    // the agent's loop: the lease is short and renewed
 }
 
@@ -48,6 +49,7 @@ type pull struct {
 	reporter     *reporter     // tells the fleet what the node does
 	reports      *reports      // on disk, and where logs go
 
+	phases    phases
 	waits     waits
 	places    places
 	overtaken bool          // the fleet moved on to another version in mid-run
@@ -67,8 +69,11 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	}
 	defer p.unlock(held)
 	p.agent.pulse.work(p.config.Agent.Deadline.Std() + 3*p.Wait + time.Hour)
+	p.phases.begin(PhaseJoin)
+	defer func() { p.out.took(p.phases.end()) }()
 	refreshed := p.reporter.refreshing(ctx, refreshEvery, p.waits.lasts)
 	err = p.correctAnyhow(ctx, unlessForgotten(ctx, p, p.do(ctx)))
+	p.phases.begin(PhasePublish)
 	refreshed()
 	p.out.awaits(p.reporter.followed(p.out.Wait)) // judged when it is printed: the others went on meanwhile
 	p.carrying.tend(ctx, p.carrying.version != nil && p.local.upToDate(p.carrying.version))
@@ -103,7 +108,7 @@ func (a *Agent) pull(ctx context.Context, o Options) *pull {
 	log, member := a.logger.WithField("run", out.Run), &joined{}
 	own := &local{fleet: member, dir: a.config.Paths.State}
 	p := &pull{self: a.self, agent: a, Options: o, out: out, log: log, local: own, joined: member}
-	p.waits.allowed, p.places.node, p.places.log = o.Wait, a.config.Node.Name, log
+	p.waits.allowed, p.places.node, p.places.log, p.phases.watch = o.Wait, a.config.Node.Name, log, o.Phase
 	p.compiler = &compiler{
 		self: a.self, joined: member, versions: a.versions, out: out, offers: map[string]offered{},
 		ownVars: sync.OnceValues(a.readOwnVars), keys: newKeyring(&a.config), facts: sync.OnceValue(a.outside.Host.Facts),
@@ -185,11 +190,13 @@ func (p *pull) do(ctx context.Context) error {
 	if err := p.awaitOrphans(ctx); err != nil {
 		return err
 	}
+	p.phases.begin(PhaseFetch)
 	heads, err := p.outside.Repositories.Pull(ctx)
 	if err != nil {
 		return cmp.Or(p.agreement.nothingFetched(err), errors.Join(p.local.saveTroubles(), p.reporter.tellIdle(ctx)))
 	}
 	p.out.fetched(heads)
+	p.phases.begin(PhaseAgree)
 	version, err := p.agreement.agree(ctx, heads)
 	if err := errors.Join(err, p.local.saveTroubles()); err != nil {
 		return err
@@ -197,6 +204,7 @@ func (p *pull) do(ctx context.Context) error {
 	if version == nil {
 		return p.reporter.tellIdle(ctx)
 	}
+	p.phases.begin(PhaseCompile)
 	program, err := p.announcer.prepare(ctx, version)
 	if err != nil {
 		return p.cannotCompile(ctx, version, err)
@@ -229,6 +237,7 @@ func (p *pull) do(ctx context.Context) error {
 	if left, err := p.leftAlone(ctx, version, program); left || err != nil {
 		return err
 	}
+	p.phases.begin(PhaseWait)
 	turn, err := p.gate(ctx, version, program)
 	if turn == nil || err != nil {
 		return err

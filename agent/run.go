@@ -12,6 +12,8 @@ import (
 
 // run applies a program to the host.
 func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, turn *lock.Turn) (*apply.Report, error) {
+	p.phases.begin(PhaseApply)
+	defer p.phases.begin(PhasePublish)
 	ctx, cancel := context.WithTimeout(ctx, p.config.Agent.Deadline.Std()+p.Wait) // waits are not counted
 	defer cancel()
 	says := p.reporter.steps(ctx, v)

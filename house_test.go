@@ -57,18 +57,19 @@ var mayImport = map[string][]string{
 	"lock":                    {"state"},
 	"lock/simulation":         {},
 	"ownfile":                 {},
+	"program":                 {"durable", "ownfile"},
 	"upload":                  {"gitremote"},
 	"datastore":               {"authority", "datastore/membership", "durable", "ownfile", "render", "state", "trust", "upload"},
 	"datastore/membership":    {},
 	"event/webhook":           {"safetext", "state"},
 	"event/sink":              {"safetext", "state", "upload"},
 	"agent": {"ownfile", "safetext", "durable", "journal", "gitremote", "trust", "puller", "render", "render/facts", "state", "apply", "apply/action", "apply/action/extension",
-		"apply/action/offer", "lock", "authority", "datastore", "upload", "event", "event/webhook", "event/sink"},
+		"apply/action/offer", "lock", "authority", "datastore", "program", "upload", "event", "event/webhook", "event/sink"},
 	"reference":         {"", "agent", "render", "render/facts", "apply", "apply/action"},
 	"scripts/lab.d/web": {}, "scripts/lab.d/machine": {}, "scripts/overlay": {},
 	"scripts/mutation": {"scripts/overlay"},
 	"cmd/pullet": {"", "ownfile", "safetext", "journal", "agent", "reference", "gitremote", "trust", "secrets", "puller", "render", "render/facts", "render/lint",
-		"state", "apply", "apply/action", "apply/action/extension", "event", "lock", "authority", "datastore"},
+		"state", "apply", "apply/action", "apply/action/extension", "event", "lock", "authority", "datastore", "program"},
 }
 
 // onlyForTests are the packages that tests share. No row of the table may name one.

@@ -12,9 +12,10 @@ import (
 )
 
 // startsProcesses are the files that may start programs: the one for commands of the host, the child that fetches, and
-// the editor of who edits secrets, with the child that runs it, and the ssh with which an operator lets a host in.
+// the editor of who edits secrets, with the child that runs it, the ssh with which an operator lets a host in, and the
+// program that takes the place of this one.
 var startsProcesses = []string{
-	"apply/start.go", "gitremote/child.go",
+	"apply/start.go", "gitremote/child.go", "program/continue.go",
 	"cmd/pullet/editor.go", "cmd/pullet/editor_inside.go", "cmd/pullet/editor_program.go", "cmd/pullet/fleet_add.go",
 }
 

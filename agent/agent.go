@@ -14,6 +14,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/gitremote"
+	"github.com/pullet/pullet/program"
 	"github.com/pullet/pullet/puller"
 )
 
@@ -25,6 +26,9 @@ type Agent struct {
 	// EndNow, once closed, ends the commands of a pull that a signal stopped and that finishes its step. It is set before
 	// the first pull; nil: the time of the configuration alone bounds that.
 	EndNow <-chan struct{}
+	// Program is pullet as it is installed here. It is set before the first pull; nil: nothing is done when somebody
+	// replaces it.
+	Program *program.Installed
 
 	connection *connection
 	versions   *versions

@@ -73,6 +73,9 @@ type Loop struct {
 	Wait     render.Duration `yaml:"wait"`     // how long a pull waits in all
 	Deadline render.Duration `yaml:"deadline"` // of a run, waits not counted
 	Finish   render.Duration `yaml:"finish"`   // how long the running step may go on after pullet gets a signal to stop
+	// Takeover is how long a new pullet has for its first pull, before the old one is put back; default three intervals,
+	// 15 minutes at least
+	Takeover render.Duration `yaml:"takeover"`
 	// AllowRun says whose commands of pullet run this host runs. true: of whoever may write the fleet's record; a list: of
 	// operators by the names in their certificates, where operators stands for each of them; default false.
 	AllowRun render.AllowRun `yaml:"allowRun"`

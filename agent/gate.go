@@ -14,6 +14,7 @@ import (
 // as long as the pull may. No turn and no error: it still waits, and the outcome says for what. A node that gave its
 // slot back in mid-run goes on without one: it takes a slot again before it changes anything.
 func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*lock.Turn, error) {
+	p.phases.begin(PhaseWait)
 	req, err := p.turns.request(v, program)
 	if err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ type Observer struct {
 
 // Loop pulls again and again until ctx ends, and then returns nil: on a timer with splay, when the fleet's version
 // changes, and when a file changes that the node depends on. It returns ErrReload when the configuration changed or is
-// to be read again, and an error when only another process can go on.
+// to be read again, ErrReplaced when another program is to go on, and an error when only another process can.
 func (a *Agent) Loop(ctx context.Context, o Observer) error {
 	ctx, cancel := context.WithCancel(ctx) // ends what the loop started, also when it returns to be started anew
 	var beside sync.WaitGroup
@@ -50,7 +50,9 @@ func (a *Agent) Loop(ctx context.Context, o Observer) error {
 	for woken := false; ; {
 		began := time.Now()
 		fleet.rest()
-		out, err := a.Pull(ctx, Options{Wait: wait, Waiting: o.Waiting, Begins: o.Begin, Watch: o.Step, Phase: o.Phase, loop: true})
+		out, err := a.Pull(ctx, Options{
+			Wait: wait, Waiting: o.Waiting, Begins: o.Begin, Watch: o.Step, Phase: o.Phase, loop: true,
+		})
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -60,6 +62,9 @@ func (a *Agent) Loop(ctx context.Context, o Observer) error {
 			return err
 		}
 		a.afterFailure(err)
+		if a.replaced(ctx, out) {
+			return ErrReplaced
+		}
 		if err == nil && out.Rebooting() && !a.awaitBoot(ctx) {
 			return nil
 		}

@@ -45,6 +45,9 @@ func (o *Outcome) Rebooting() bool {
 	return o.asksForBoot(func(r *apply.Report) bool { return r.Reboot || r.Leaving })
 }
 
+// HandsOver reports that the run goes on in the program that took the place of this one.
+func (o *Outcome) HandsOver() bool { return o.Report != nil && o.Report.HandOver }
+
 // asksForBoot reports a run of which this holds.
 func (o *Outcome) asksForBoot(does func(*apply.Report) bool) bool {
 	return o.Report != nil && does(o.Report) ||

@@ -7,6 +7,7 @@ import (
 
 // Phases leave nothing out: each begins where the one before ended. One that goes on is the same.
 func TestPhases(t *testing.T) {
+	t.Parallel()
 	var seen []PhaseName
 	p := phases{watch: func(name PhaseName) { seen = append(seen, name) }}
 	for _, name := range []PhaseName{PhaseJoin, PhaseFetch, PhaseFetch, PhaseApply, PhaseWait, PhaseApply} {

@@ -69,6 +69,7 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	}
 	defer p.unlock(held)
 	p.agent.pulse.work(p.config.Agent.Deadline.Std() + 3*p.Wait + time.Hour)
+	ownProgram{p}.keepsFirst()
 	p.phases.begin(PhaseJoin)
 	defer func() { p.out.took(p.phases.end()) }()
 	refreshed := p.reporter.refreshing(ctx, refreshEvery, p.waits.lasts)
@@ -80,6 +81,7 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	p.account(ctx, err)
 	happenings{p}.tell(ctx)
 	p.out.read(p.compiler.asked.sorted())
+	ownProgram{p}.cameBack(err)
 	p.nameBad()
 	if err == nil && p.out.asksForBoot(func(r *apply.Report) bool { return r.Reboot }) {
 		err = p.agent.host("").Reboot(ctx)
@@ -108,7 +110,8 @@ func (a *Agent) pull(ctx context.Context, o Options) *pull {
 	log, member := a.logger.WithField("run", out.Run), &joined{}
 	own := &local{fleet: member, dir: a.config.Paths.State}
 	p := &pull{self: a.self, agent: a, Options: o, out: out, log: log, local: own, joined: member}
-	p.waits.allowed, p.places.node, p.places.log, p.phases.watch = o.Wait, a.config.Node.Name, log, o.Phase
+	p.waits.allowed, p.places.node, p.places.log = o.Wait, a.config.Node.Name, log
+	p.phases.watch = o.Phase
 	p.compiler = &compiler{
 		self: a.self, joined: member, versions: a.versions, out: out, offers: map[string]offered{},
 		ownVars: sync.OnceValues(a.readOwnVars), keys: newKeyring(&a.config), facts: sync.OnceValue(a.outside.Host.Facts),
@@ -165,10 +168,8 @@ func (a *Agent) pull(ctx context.Context, o Options) *pull {
 
 // do is the one pull, from start to end.
 func (p *pull) do(ctx context.Context) error {
-	if err := p.config.CheckFiles(); err != nil { // they may have changed since the agent began
-		return err
-	}
-	if err := p.config.Node.checkMachine(p.outside.Host.ID()); err != nil {
+	// the files may have changed since the agent began
+	if err := cmp.Or(p.config.CheckFiles(), p.config.Node.checkMachine(p.outside.Host.ID())); err != nil {
 		return err
 	}
 	p.out.warn(p.config.openSecrets(warned)...)
@@ -237,7 +238,6 @@ func (p *pull) do(ctx context.Context) error {
 	if left, err := p.leftAlone(ctx, version, program); left || err != nil {
 		return err
 	}
-	p.phases.begin(PhaseWait)
 	turn, err := p.gate(ctx, version, program)
 	if turn == nil || err != nil {
 		return err

@@ -26,7 +26,7 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 		Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: turn != nil,
 		PruneLimit: p.config.Agent.PruneLimit, PruneAll: p.PruneAll, PruneRemoved: p.PruneRemoved,
 		Upgrade: !p.local.upToDate(v) && turn != nil, Rest: p.waits.rest, FleetReader: p.fleetReaders(gates),
-		Vault: p.compiler.keys.vault(),
+		Vault: p.compiler.keys.vault(), Program: ownProgram{p}.fate(v),
 	}
 	if gates != nil { // an interface that holds a nil pointer would not be nil
 		o.Gates, o.Host.Fence = gates, gates.Fence

@@ -83,10 +83,11 @@ type Report struct {
 	Resumed  bool      `json:"resumed,omitempty"`
 	Started  time.Time `json:"started"`
 	Ended    time.Time `json:"ended"`
-	Seconds  float64   `json:"seconds"`           // that it took, also where the clock was set meanwhile
-	Stopped  string    `json:"stopped,omitempty"` // why steps were left out at the end
-	Reboot   bool      `json:"reboot,omitempty"`  // the host has to boot before the run goes on
-	Leaving  bool      `json:"leaving,omitempty"` // a command of a step asked for the boot: the run goes on after it
+	Seconds  float64   `json:"seconds"`            // that it took, also where the clock was set meanwhile
+	Stopped  string    `json:"stopped,omitempty"`  // why steps were left out at the end
+	Reboot   bool      `json:"reboot,omitempty"`   // the host has to boot before the run goes on
+	Leaving  bool      `json:"leaving,omitempty"`  // a command of a step asked for the boot: the run goes on after it
+	HandOver bool      `json:"handOver,omitempty"` // the run goes on in the program that took the place of this one
 	// NeedsTurn is set when the host has to boot and it was not its turn.
 	NeedsTurn bool            `json:"needsTurn,omitempty"`
 	Steps     []*StepReport   `json:"steps"`

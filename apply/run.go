@@ -39,6 +39,9 @@ type Options struct {
 	// Rest does something that waits, within the time that the pull may wait in all. It returns an error when that time
 	// is up, or ctx ended. Nil: there is no bound.
 	Rest func(ctx context.Context, wait func(context.Context)) error
+	// Program asks, behind the jobs and before the validations, what became of pullet's own program: see ProgramFate. Nil:
+	// that is not asked.
+	Program func(context.Context) ProgramFate
 	// Begin sees each step that begins to change the host, one at a time with Watch. It may be nil.
 	Begin func(Begun)
 	// Watch sees each step's report as it comes, one at a time. It may be nil.
@@ -150,6 +153,7 @@ func (x *execution) phases(ctx context.Context) {
 	}
 	x.walk(ctx, jobs)
 	x.listeners(ctx, jobs)
+	programCheck{x}.ask(ctx)
 	if !x.report.Waits() { // half of the host is not there yet
 		x.walk(ctx, validations)
 	}

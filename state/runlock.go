@@ -65,8 +65,8 @@ func LockRun(dir, run string) (*RunLock, error) {
 	return &RunLock{l}, nil
 }
 
-// Release lets the next run in.
-func (l *RunLock) Release() error { return l.file.Unlock() }
+// Release lets the next run in. The file names nobody then.
+func (l *RunLock) Release() error { return errors.Join(os.Truncate(l.file.Path(), 0), l.file.Unlock()) }
 
 // tryLock takes the lock unless a process that lives has it.
 func tryLock(l *flock.Flock) error {
@@ -96,4 +96,12 @@ func dead(pid int) bool {
 	name := bytes.LastIndexByte(stat, ')') // which may itself have brackets
 	fields := bytes.Fields(stat[name+1:])
 	return len(fields) > 0 && (fields[0][0] == 'Z' || fields[0][0] == 'X')
+}
+
+// Pulling reports that a run is going on. It may be wrong for the moment in which one begins.
+func Pulling(dir string) bool {
+	held := &LockedError{}
+	// A file that is just being written names nobody.
+	_ = durable.ReadJSON(filepath.Join(dir, "run.lock"), held)
+	return held.PID != 0 && !dead(held.PID)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/program"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
@@ -48,7 +49,11 @@ func pullCommand(a *app) *cobra.Command {
 			"and applies it. A version that is new to the node waits for its turn; one that it runs already is\n" +
 			"checked, and drift is corrected. For cron and timers.\n" + exitStatusHelp,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.pull(cmd, o, p)
+			err := a.pull(cmd, o, p)
+			if errors.Is(err, agent.ErrReplaced) {
+				return program.Continue()
+			}
+			return err
 		},
 	}
 	f := c.Flags()
@@ -122,6 +127,9 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, p pullFlags) (err error)
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
 	node.EndNow = a.endNow
+	if err := ownProgram(node, a.rootDir, config); err != nil {
+		return err
+	}
 	o.By = a.operator()
 	show, stop := a.watcher(cmd.Context(), log, logged, p.quiet)
 	o.Waiting, o.Begins, o.Watch = show.Waiting, show.Begin, show.Step
@@ -149,10 +157,21 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, p pullFlags) (err error)
 	if err != nil { // what was done is shown also where it could not be recorded
 		return incomplete(cmd.Context(), out, err)
 	}
+	if out.HandsOver() {
+		return agent.ErrReplaced
+	}
 	if code := exitCode(out, p.detailed); code != 0 {
 		return &exit{code, nil}
 	}
 	return nil
+}
+
+// ownProgram has a pull on a host see to its own program. What is applied below another directory is no host's own.
+func ownProgram(node *agent.Agent, root string, c agent.Config) (err error) {
+	if root == "/" || c.Agent.Takeover != 0 {
+		node.Program, err = program.Open(c.Paths.State)
+	}
+	return err
 }
 
 // collectLess lets the heap grow to three times what is in use before garbage is collected, instead of twice: this
@@ -229,7 +248,10 @@ func agentCommand(a *app) *cobra.Command {
 			signal.Notify(reload, syscall.SIGHUP)
 			for {
 				err := a.agent(cmd.Context(), reload)
-				if !errors.Is(err, agent.ErrReload) {
+				switch {
+				case errors.Is(err, agent.ErrReplaced):
+					return program.Continue()
+				case !errors.Is(err, agent.ErrReload):
 					return err
 				}
 			}
@@ -252,6 +274,9 @@ func (a *app) agent(ctx context.Context, reload <-chan os.Signal) (err error) {
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
 	node.EndNow = a.endNow
+	if err := ownProgram(node, a.rootDir, config); err != nil {
+		return err
+	}
 	says := newRunLog(log)
 	if live {
 		node.Live = says.Live

@@ -86,8 +86,16 @@ func (l *runLog) Pulled(o *agent.Outcome, err error) {
 		if o.Report.Failed() { // the steps said why
 			level = logrus.ErrorLevel
 		}
-		l.log.WithField("run", o.Run).Log(level, fmt.Sprintf("%s: %s", ran(o.Report), counts(o.Report)))
+		l.log.WithField("run", o.Run).Log(level, fmt.Sprintf("%s: %s%s", ran(o.Report), counts(o.Report), goesOn(o.Report)))
 	}
+}
+
+// goesOn says why a run ended that goes on later.
+func goesOn(r *apply.Report) string {
+	if !r.HandOver {
+		return ""
+	}
+	return "; " + r.Stopped
 }
 
 // ran is the version that a report is about: while a node waits, not the one that it waits for.

@@ -1,0 +1,177 @@
+package program
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/pullet/pullet/durable"
+	"github.com/pullet/pullet/ownfile"
+)
+
+// Installed is pullet as it is installed on this host. Its methods are called by one goroutine at a time.
+type Installed struct {
+	Path string // of the file that starts as pullet
+	dir  string // below the state directory
+
+	own  func() (string, error) // the digest of the program of this process
+	seen file                   // of Path, when it was read last
+	is   string                 // its digest
+}
+
+// self is the program of this process, also when its file was replaced or removed.
+const self = "/proc/self/exe"
+
+// Open finds the program of this process, as it was started, and what a state directory keeps of programs.
+func Open(state string) (*Installed, error) {
+	path, err := exec.LookPath(os.Args[0])
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("where pullet is installed: %w", err)
+	}
+	return At(path, state), nil
+}
+
+// At is Open for a program that is installed somewhere else than this process was started from.
+func At(path, state string) *Installed {
+	own := sync.OnceValues(func() (string, error) { return digestOf(self) })
+	return &Installed{Path: path, dir: filepath.Join(state, "program"), own: own}
+}
+
+// Replaced reports that the installed file is not the program of this process. It reads the file only when it is not
+// the one that it read last.
+func (i *Installed) Replaced() (bool, error) {
+	now, err := identify(i.Path)
+	if err != nil {
+		return false, err
+	}
+	own, err := identify(self)
+	if err != nil || now == own {
+		return false, err
+	}
+	is, err := i.digest()
+	if err != nil {
+		return false, err
+	}
+	mine, err := i.own()
+	return is != mine, err
+}
+
+// digest is the digest of the installed file.
+func (i *Installed) digest() (string, error) {
+	now, err := identify(i.Path)
+	if err != nil || i.is != "" && now == i.seen {
+		return i.is, err
+	}
+	if err := ownfile.Check(i.Path); err != nil {
+		return "", err
+	}
+	is, err := digestOf(i.Path)
+	if err != nil {
+		return "", err
+	}
+	i.is, i.seen = is, now
+	return is, nil
+}
+
+// file is what tells a file from another one, and from itself with other contents.
+type file struct {
+	dev, inode uint64
+	size       int64
+	changed    time.Time
+}
+
+func identify(path string) (file, error) {
+	var st syscall.Stat_t
+	if err := syscall.Stat(path, &st); err != nil {
+		return file{}, &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	return file{st.Dev, st.Ino, st.Size, time.Unix(st.Ctim.Unix())}, nil
+}
+
+func digestOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// keep copies a program into the state directory under a name.
+func (i *Installed) keep(from, name string) error {
+	if err := os.MkdirAll(i.dir, 0o700); err != nil {
+		return err
+	}
+	if err := place(from, i.file(name), 0o700); err != nil {
+		return fmt.Errorf("%s is not kept in %s: %w", i.Path, i.dir, err)
+	}
+	return nil
+}
+
+// file is a file of the state directory.
+func (i *Installed) file(name string) string { return filepath.Join(i.dir, name) }
+
+// install puts a program in the place of the installed file.
+func (i *Installed) install(from string) error {
+	at, err := filepath.EvalSymlinks(i.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		at, err = i.Path, nil
+	}
+	if err == nil {
+		err = ownfile.Check(filepath.Dir(at))
+	}
+	if err == nil {
+		err = place(from, at, 0o755)
+	}
+	if err != nil {
+		return fmt.Errorf("%s cannot be put back: %w", i.Path, err)
+	}
+	return nil
+}
+
+// place copies a file to a name as a whole, durably. Until it is whole it has a name of its own, which a process that
+// was killed leaves to the next one: nobody else can write the directory.
+func place(from, to string, mode fs.FileMode) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	part := filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+".part")
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	out, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(part))
+		}
+	}()
+	_, err = io.Copy(out, in)
+	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(part, to); err != nil {
+		return err
+	}
+	return durable.SyncDir(filepath.Dir(to))
+}

@@ -1,0 +1,155 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/pullet/pullet/durable"
+)
+
+// Names in the state directory.
+const (
+	provenProgram  = "pullet" // the unit pullet-fallback starts it
+	provenRecord   = "proven.json"
+	refusedProgram = "refused"
+	refusedRecord  = "refused.json"
+)
+
+// Proven is what is known of the last program that made a pull on this host. Its copy is the one that puts itself back.
+type Proven struct {
+	Path    string    `json:"path"`    // where it was installed
+	Digest  string    `json:"digest"`  // SHA-256
+	Version string    `json:"version"` // of pullet
+	At      time.Time `json:"at"`
+	Limits            // of the program that comes behind it
+}
+
+// Limits say how long a new program has.
+type Limits struct {
+	Within time.Duration `json:"within"` // for its first pull
+	AtMost time.Duration `json:"atMost"` // where it is still at work in that
+}
+
+// Refused is a program that was put back.
+type Refused struct {
+	Digest  string    `json:"digest"`            // SHA-256
+	Version string    `json:"version,omitempty"` // of the fleet, to which the host was being brought; "": to none
+	Why     string    `json:"why"`
+	Lost    bool      `json:"lost,omitempty"` // it proved itself, took over, and made no pull
+	At      time.Time `json:"at"`
+	Restart bool      `json:"restart,omitempty"` // what runs the program may still run the refused one
+}
+
+// Proven is the last program that made a pull; nil: none did.
+func (i *Installed) Proven() (*Proven, error) {
+	p := &Proven{}
+	if err := durable.ReadJSON(i.file(provenRecord), p); err != nil {
+		return nil, err
+	}
+	if p.Digest == "" {
+		return nil, nil
+	}
+	return p, nil
+}
+
+// Refused is the program that was put back last; nil: none was, or another one made a pull since, or it is the one of
+// this process.
+func (i *Installed) Refused() (*Refused, error) {
+	r := &Refused{}
+	if err := durable.ReadJSON(i.file(refusedRecord), r); err != nil || r.Digest == "" {
+		return nil, err
+	}
+	if own, err := i.own(); err != nil || own == r.Digest {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Confirm notes that the program of this process made a pull: it is kept as the proven one. A program that was refused
+// before is forgotten when this is another one than was proven then.
+func (i *Installed) Confirm(version string, limits Limits) error {
+	own, err := i.own()
+	if err != nil {
+		return err
+	}
+	before, err := i.Proven()
+	if err != nil {
+		return err
+	}
+	now := Proven{i.Path, own, version, time.Now().UTC(), limits}
+	if before != nil && before.Digest == own {
+		if now.At = before.At; now == *before {
+			return nil
+		}
+		return durable.WriteJSON(i.file(provenRecord), now)
+	}
+	if err := i.keep(self, provenProgram); err != nil {
+		return err
+	}
+	if err := durable.WriteJSON(i.file(provenRecord), now); err != nil {
+		return err
+	}
+	if before == nil {
+		return nil
+	}
+	return i.forgetRefused()
+}
+
+// First keeps the program of this process before its first pull here: there is none that is better.
+func (i *Installed) First(version string, limits Limits) error {
+	if p, err := i.Proven(); p != nil || err != nil {
+		return err
+	}
+	return i.Confirm(version, limits)
+}
+
+func (i *Installed) forgetRefused() (err error) {
+	for _, name := range []string{refusedRecord, refusedProgram} {
+		if e := os.Remove(i.file(name)); e != nil && !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+// Refuse puts the program of this process in the place of the installed one, which it keeps as the refused one. The
+// record is written first: a process that is killed in between leaves one that says what the next has to do.
+func (i *Installed) Refuse(r Refused) (err error) {
+	if r.Digest, err = i.digest(); err != nil {
+		return err
+	}
+	r.At = time.Now().UTC()
+	if err := i.keep(i.Path, refusedProgram); err != nil {
+		return err
+	}
+	if err := durable.WriteJSON(i.file(refusedRecord), r); err != nil {
+		return err
+	}
+	return i.install(self)
+}
+
+// Known reports that the installed program is the one that was refused.
+func (i *Installed) Known(r *Refused) (bool, error) {
+	if r == nil {
+		return false, nil
+	}
+	is, err := i.digest()
+	return is == r.Digest, err
+}
+
+// Again puts the refused program in its place once more.
+func (i *Installed) Again() error {
+	if err := i.install(i.file(refusedProgram)); err != nil {
+		return fmt.Errorf("the program that was refused: %w", err)
+	}
+	return nil
+}
+
+// restarted notes that nothing runs the refused program any more.
+func (i *Installed) restarted(r *Refused) error {
+	r.Restart = false
+	return durable.WriteJSON(i.file(refusedRecord), r)
+}

@@ -166,7 +166,13 @@ func (r *Report) Unsettled() string {
 }
 
 // Why is why the step failed or waits, in one line: the step, its place, and the reason.
-func (r *StepReport) Why() string { return r.Title() + " (" + r.Pos.String() + "): " + r.Reason }
+func (r *StepReport) Why() string {
+	place := ""
+	if at := r.Pos.String(); at != "" { // of a step of the repository
+		place = " (" + at + ")"
+	}
+	return r.Title() + place + ": " + r.Reason
+}
 
 // Why is a failed or waiting run in one line: the step, its place, and the reason, and that the host is at fault.
 func (r *Report) Why() string {

@@ -22,14 +22,15 @@ import (
 type Installed struct {
 	Path string // of the file that starts as pullet
 	dir  string // below the state directory
+	self string // the file from which the program of this process can be read
 
 	own  func() (string, error) // the digest of the program of this process
 	seen file                   // of Path, when it was read last
 	is   string                 // its digest
 }
 
-// self is the program of this process, also when its file was replaced or removed.
-const self = "/proc/self/exe"
+// ownExe is the program of this process, also when its file was replaced or removed.
+const ownExe = "/proc/self/exe"
 
 // Open finds the program of this process, as it was started, and what a state directory keeps of programs.
 func Open(state string) (*Installed, error) {
@@ -44,9 +45,11 @@ func Open(state string) (*Installed, error) {
 }
 
 // At is Open for a program that is installed somewhere else than this process was started from.
-func At(path, state string) *Installed {
+func At(path, state string) *Installed { return at(path, state, ownExe) }
+
+func at(path, state, self string) *Installed {
 	own := sync.OnceValues(func() (string, error) { return digestOf(self) })
-	return &Installed{Path: path, dir: filepath.Join(state, "program"), own: own}
+	return &Installed{Path: path, dir: filepath.Join(state, "program"), self: self, own: own}
 }
 
 // Replaced reports that the installed file is not the program of this process. It reads the file only when it is not
@@ -56,7 +59,7 @@ func (i *Installed) Replaced() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	own, err := identify(self)
+	own, err := identify(i.self)
 	if err != nil || now == own {
 		return false, err
 	}

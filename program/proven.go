@@ -86,7 +86,7 @@ func (i *Installed) Confirm(version string, limits Limits) error {
 		}
 		return durable.WriteJSON(i.file(provenRecord), now)
 	}
-	if err := i.keep(self, provenProgram); err != nil {
+	if err := i.keep(i.self, provenProgram); err != nil {
 		return err
 	}
 	if err := durable.WriteJSON(i.file(provenRecord), now); err != nil {
@@ -128,7 +128,7 @@ func (i *Installed) Refuse(r Refused) (err error) {
 	if err := durable.WriteJSON(i.file(refusedRecord), r); err != nil {
 		return err
 	}
-	return i.install(self)
+	return i.install(i.self)
 }
 
 // Known reports that the installed program is the one that was refused.

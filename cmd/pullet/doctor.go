@@ -135,6 +135,7 @@ func (a doctorCmd) examine(ctx context.Context) []finding {
 	found = append(found, permissions(config.Paths.State), disk(config.Paths.State), memory(config))
 	found = append(found, isolation(ctx))
 	found = append(found, starts(a.rootDir)...)
+	found = append(found, ownProgramFound(a.rootDir, config)...)
 	for _, err := range config.OpenSecrets() {
 		found = append(found, finding{"credentials", warn, err.Error(), ""})
 	}

@@ -53,23 +53,36 @@ func unitDirs() []string {
 	}
 }
 
-// datastoreUnit serves the fleet's datastore, and starts no pulls.
-const datastoreUnit = "pullet-etcd.service"
+// Units that start no pulls: the fleet's datastore, and what watches over a new pullet.
+const (
+	datastoreUnit = "pullet-etcd.service"
+	fallbackUnit  = "pullet-fallback.service"
+	fallbackPath  = "pullet-fallback.path"
+)
 
 // enabledUnit is a unit of pullet's that starts pulls and that another one wants, such as timers.target.
 func enabledUnit(root string) string {
-	for _, dir := range unitDirs() {
-		for _, want := range []string{"*.wants", "*.requires"} {
-			found, _ := filepath.Glob(filepath.Join(root, dir, want, "pullet*")) // the pattern is good
-			for _, link := range found {
-				unit := filepath.Base(link)
-				if ext := filepath.Ext(link); ext == ".timer" || ext == ".service" && unit != datastoreUnit {
-					return unit
-				}
-			}
+	for _, unit := range wantedUnits(root, "pullet*") {
+		switch ext := filepath.Ext(unit); {
+		case unit == datastoreUnit, unit == fallbackUnit:
+		case ext == ".timer", ext == ".service":
+			return unit
 		}
 	}
 	return ""
+}
+
+// wantedUnits are the units with a name like this that another one wants.
+func wantedUnits(root, name string) (units []string) {
+	for _, dir := range unitDirs() {
+		for _, want := range []string{"*.wants", "*.requires"} {
+			found, _ := filepath.Glob(filepath.Join(root, dir, want, name)) // the pattern is good
+			for _, link := range found {
+				units = append(units, filepath.Base(link))
+			}
+		}
+	}
+	return units
 }
 
 // installed reports that systemd knows pullet's timer.

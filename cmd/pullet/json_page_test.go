@@ -54,7 +54,7 @@ func jsonOf() map[string]reflect.Type {
 func textOnly() []string {
 	return []string{
 		"agent", "init", "demo", "decommission", "rollout", "completion", "completion bash", "completion fish", "completion powershell",
-		"completion zsh", "extension", "extension remove",
+		"completion zsh", "selftest", "fallback", "extension", "extension remove",
 		"event", "datastore", "datastore backup", "datastore move", "datastore recover", "etcd", "fleet", "fleet add", "fleet create", "fleet invite", "fleet revoke", "fleet roles", "fleet rotate", "join", "secrets", "secrets edit", "secrets rekey", "secrets show",
 	}
 }

@@ -13,7 +13,7 @@ import (
 func selftestCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "selftest", GroupID: "node", Args: noArgs,
-		Short: "Check that this pullet can work here: before it replaces another one",
+		Short: "Check that this pullet can work on this host",
 		Long: "Selftest reads the configuration, the state directory, the journal and the fleet's record, and compiles\n" +
 			"the version that runs here. It changes nothing. A pullet that finds its program replaced runs the new\n" +
 			"program's selftest before that takes over; file.managed can do so before the file is replaced at all:\n" +

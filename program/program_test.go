@@ -1,0 +1,301 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// host is a state directory and an installed file, beside the program of this test.
+type host struct {
+	*testing.T
+	*Installed
+	state string
+}
+
+func newHost(t *testing.T) *host {
+	t.Helper()
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "bin")
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h := &host{t, At(filepath.Join(bin, "pullet"), filepath.Join(dir, "state")), filepath.Join(dir, "state")}
+	h.is("old")
+	h.runs("old")
+	return h
+}
+
+// is makes the installed file another one, as a package does: by a rename.
+func (h *host) is(text string) {
+	h.Helper()
+	next := h.Path + ".dpkg-new"
+	if err := errors.Join(os.WriteFile(next, []byte(text), 0o755), os.Rename(next, h.Path)); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// runs has the process run a program of these contents, from a file that nobody replaces.
+func (h *host) runs(text string) {
+	h.Helper()
+	h.self = filepath.Join(filepath.Dir(filepath.Dir(h.Path)), "running-"+text)
+	if err := os.WriteFile(h.self, []byte(text), 0o755); err != nil {
+		h.Fatal(err)
+	}
+	*h.Installed = *at(h.Path, h.state, h.self)
+}
+
+func (h *host) want(file, text string) {
+	h.Helper()
+	if got, err := os.ReadFile(file); err != nil || string(got) != text {
+		h.Errorf("%s holds %q (%v), want %q", filepath.Base(file), got, err, text)
+	}
+}
+
+func (h *host) refused() *Refused {
+	h.Helper()
+	r, err := h.Refused()
+	if err != nil {
+		h.Fatal(err)
+	}
+	return r
+}
+
+// TestReplaced: the installed file is compared by what is in it; the same contents in another file are the same program.
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	for _, c := range []struct {
+		text string
+		want bool
+	}{{"old", false}, {"new", true}, {"new", true}, {"old", false}} {
+		h.is(c.text)
+		if got, err := h.Replaced(); got != c.want || err != nil {
+			t.Errorf("replaced by %q: %v, %v; want %v", c.text, got, err, c.want)
+		}
+	}
+	if err := os.Remove(h.Path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Replaced(); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("a program that is gone: %v", err)
+	}
+}
+
+// TestConfirm: the first program is kept at once; another one is when it made a pull, and ends what was refused before.
+func TestConfirm(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	limits := Limits{time.Minute, time.Hour}
+	if err := h.First("v1", limits); err != nil {
+		t.Fatal(err)
+	}
+	h.want(filepath.Join(h.state, "program/pullet"), "old")
+	h.is("bad")
+	if err := h.Refuse(Refused{Version: "c1", Why: "because"}); err != nil {
+		t.Fatal(err)
+	}
+	h.want(h.Path, "old")
+	h.want(filepath.Join(h.state, "program/refused"), "bad")
+	if err := h.Confirm("v1", limits); err != nil || h.refused() == nil {
+		t.Errorf("the program before made another pull: %v, and %v is refused", err, h.refused())
+	}
+	h.is("new")
+	h.runs("new")
+	if err := errors.Join(h.First("v2", limits), h.Confirm("v2", limits)); err != nil {
+		t.Fatal(err)
+	}
+	h.want(filepath.Join(h.state, "program/pullet"), "new")
+	if h.refused() != nil {
+		t.Errorf("behind the pull of a new program %v is refused", h.refused())
+	}
+	if p, err := h.Proven(); err != nil || p.Version != "v2" || p.Path != h.Path || p.Limits != limits {
+		t.Errorf("proven is %+v (%v)", p, err)
+	}
+}
+
+// TestRefusedBegins: a program that was refused and is tried again is not refused by itself.
+func TestRefusedBegins(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.is("bad")
+	if err := errors.Join(h.First("v1", Limits{}), h.Refuse(Refused{Version: "c1", Why: "because"}), h.Again()); err != nil {
+		t.Fatal(err)
+	}
+	h.want(h.Path, "bad")
+	if known, err := h.Known(h.refused()); !known || err != nil {
+		t.Errorf("the refused program is known: %v, %v", known, err)
+	}
+	h.runs("bad")
+	if r := h.refused(); r != nil {
+		t.Errorf("%+v is refused in its own process", r)
+	}
+}
+
+// TestHalfWritten: a copy that a kill cut short is written over, and never stands for the whole one.
+func TestHalfWritten(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	parts := []string{filepath.Join(h.state, "program/.pullet.part"), filepath.Join(filepath.Dir(h.Path), ".pullet.part")}
+	for _, part := range parts {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(part), 0o755), os.WriteFile(part, []byte("hal"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.is("bad")
+	if err := errors.Join(h.First("v1", Limits{}), h.Refuse(Refused{Why: "because"})); err != nil {
+		t.Fatal(err)
+	}
+	h.want(h.Path, "old")
+	h.want(filepath.Join(h.state, "program/pullet"), "old")
+	for _, part := range parts {
+		if _, err := os.Stat(part); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left: %v", part, err)
+		}
+	}
+}
+
+// TestHostileProgram: a file that somebody else can write is no program to start or to compare.
+func TestHostileProgram(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.is("new")
+	if err := os.Chmod(filepath.Dir(h.Path), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Replaced(); err == nil || !strings.Contains(err.Error(), "chmod o-w") {
+		t.Errorf("a directory that everybody can write: %v", err)
+	}
+	if err := h.install(h.self); err == nil || !strings.Contains(err.Error(), "cannot be put back") {
+		t.Errorf("what everybody could put there is replaced: %v", err)
+	}
+}
+
+// guarded is a guard that has counted what it asked.
+type guarded struct {
+	*Guard
+	restarts int
+	said     []string
+}
+
+func (h *host) guard(limits Limits, atWork func() bool) *guarded {
+	h.Helper()
+	if err := h.First("v1", limits); err != nil {
+		h.Fatal(err)
+	}
+	g := &guarded{}
+	g.Guard = &Guard{
+		Installed: h.Installed, AtWork: atWork, Version: func() string { return "c1" },
+		Away:    func(context.Context) error { return nil },
+		Restart: func(context.Context) error { g.restarts++; return nil },
+		Say:     func(format string, _ ...any) { g.said = append(g.said, format) },
+	}
+	return g
+}
+
+func never() bool { return false }
+
+// TestGuard: nothing is done where nothing is new; a program that makes no pull in time is put back, and what runs it
+// starts anew, once.
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	g := h.guard(Limits{Within: time.Millisecond}, never)
+	if err := g.Watch(t.Context()); err != nil || g.restarts != 0 || len(g.said) != 0 {
+		t.Errorf("nothing is new: %v, %d restarts, it said %q", err, g.restarts, g.said)
+	}
+	h.is("new")
+	if err := g.Watch(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.want(h.Path, "old")
+	r := h.refused()
+	if g.restarts != 1 || r == nil || !r.Lost || r.Restart || r.Version != "c1" || !strings.Contains(r.Why, "made no pull in 1ms") {
+		t.Errorf("%d restarts, refused is %+v", g.restarts, r)
+	}
+	if err := g.Watch(t.Context()); err != nil || g.restarts != 1 {
+		t.Errorf("it watches again: %v, %d restarts", err, g.restarts)
+	}
+}
+
+// TestGuardKilled: whatever the guard did when it was killed, the next one ends it.
+func TestGuardKilled(t *testing.T) {
+	t.Parallel()
+	for name, killed := range map[string]func(h *host) error{
+		"before it put the program back": func(h *host) error { return os.WriteFile(h.Path, []byte("new"), 0o755) },
+		"before it restarted":            func(*host) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t)
+			g := h.guard(Limits{Within: time.Millisecond}, never)
+			h.is("new")
+			err := h.Refuse(Refused{Version: "c1", Why: "because", Lost: true, Restart: true})
+			if err := errors.Join(err, killed(h), g.Watch(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			h.want(h.Path, "old")
+			if r := h.refused(); g.restarts != 1 || r == nil || r.Restart {
+				t.Errorf("%d restarts, refused is %+v", g.restarts, r)
+			}
+		})
+	}
+}
+
+// TestGuardWaits: a first pull that goes on has longer, but not for ever; while nobody could make a pull no program is
+// at fault.
+func TestGuardWaits(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	asked := 0
+	g := h.guard(Limits{Within: time.Nanosecond, AtMost: 10 * time.Minute}, func() bool { asked++; return asked < 2 })
+	h.is("new")
+	if err := g.Watch(t.Context()); err != nil || asked != 2 {
+		t.Errorf("a pull that went on for one look: %v, it looked %d times", err, asked)
+	}
+	h.want(h.Path, "old")
+
+	h.is("newer")
+	ctx, cancel := context.WithCancel(t.Context())
+	g.Away = func(context.Context) error { cancel(); return errors.New("etcd is away") }
+	if err := g.Watch(ctx); err != nil {
+		t.Fatal(err)
+	}
+	h.want(h.Path, "newer")
+}
+
+// TestGuardSeesThePull: the guard ends when the new program made a pull.
+func TestGuardSeesThePull(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	g := h.guard(Limits{Within: time.Hour}, never)
+	h.is("new")
+	ended := make(chan error, 1)
+	go func() { ended <- g.Watch(t.Context()) }()
+	h2 := &host{t, &Installed{}, h.state}
+	h2.Path = h.Path
+	h2.runs("new")
+	if err := errors.Join(h2.Confirm("v2", Limits{}), <-ended); err != nil {
+		t.Fatal(err)
+	}
+	h.want(h.Path, "new")
+}
+
+// TestDamagedRecord: a record that does not say what it should is said, and no program is judged by it.
+func TestDamagedRecord(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	g := h.guard(Limits{Within: time.Nanosecond}, never)
+	h.is("new")
+	if err := os.WriteFile(filepath.Join(h.state, "program/proven.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Watch(t.Context()); err == nil || !strings.Contains(err.Error(), "proven.json is damaged") {
+		t.Errorf("a damaged record: %v", err)
+	}
+	h.want(h.Path, "new")
+}

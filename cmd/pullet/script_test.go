@@ -35,7 +35,12 @@ func TestMain(m *testing.M) {
 // script.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, testscript.Params{
+	testscript.Run(t, scripts())
+}
+
+// scripts are the scripts, with the commands that they have.
+func scripts() testscript.Params {
+	return testscript.Params{
 		Condition: condition,
 		Dir:       "testdata/script",
 		Setup:     setupScript,
@@ -44,7 +49,7 @@ func TestScripts(t *testing.T) {
 			"nospace": runNoSpace, "fill": fillDatastore, "react": react, "reacted": reacted, "receives": runReceives, "subst": substFiles,
 			"store": runStore, "tag": tagHead, "typed": isTyped, "waitfor": waitFor, "web": runWeb,
 		},
-	})
+	}
 }
 
 // defaultNode is the configuration of a script that brings none.
@@ -184,6 +189,9 @@ func asNode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Setenv("PULLET_CONFIG", ts.MkAbs(args[0]+".yaml"))
 	ts.Setenv("PULLET_ROOT", ts.MkAbs(args[0]+"/root"))
+	if l, mixed := ts.Value(lastOf{}).(*last); mixed {
+		l.as(ts, args[0])
+	}
 }
 
 // exits CODE COMMAND... runs a command that ends with this exit code; -1 is for one that a signal ended.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/state"
 )
@@ -20,7 +20,7 @@ type connection struct {
 	opened *state.Store       // nil: not open, or unreachable when it was tried last
 	failed error              // why no store can be opened by this process any more
 	leased context.CancelFunc // ends the renewal of the lease
-	lease  clientv3.LeaseID   // of the last registration; 0: there was none
+	lease  *state.Presence    // the last registration; nil: there was none
 	old    bool               // it was opened with credentials that were renewed since
 }
 
@@ -123,13 +123,23 @@ func (c *connection) broken() error {
 }
 
 // renews begins the renewal of a lease in the place of the last one: end ends it.
-func (c *connection) renews(lease clientv3.LeaseID, end context.CancelFunc) {
+func (c *connection) renews(lease *state.Presence, end context.CancelFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.leased != nil {
 		c.leased()
 	}
 	c.leased, c.lease = end, lease
+}
+
+// alive is until when the lease of the last registration lives; zero where there was none.
+func (c *connection) alive(now time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lease == nil {
+		return time.Time{}
+	}
+	return now.Add(c.lease.Left())
 }
 
 // giveUp ends the lease of an agent that is uprooted: the next start has another secret, and could not take the name
@@ -147,7 +157,7 @@ func (c *connection) giveUp(ctx context.Context) {
 
 // revoke ends the lease of the last registration. A pull that failed meanwhile may have closed the record.
 func (c *connection) revoke(ctx context.Context) error {
-	if c.lease == 0 { // only pulls change it, and none is at work
+	if c.lease == nil { // only pulls change it, and none is at work
 		return nil
 	}
 	store, err := c.open(ctx)
@@ -160,7 +170,7 @@ func (c *connection) revoke(ctx context.Context) error {
 		c.leased()
 		c.leased = nil
 	}
-	if _, err = store.Client.Revoke(ctx, c.lease); errors.Is(err, rpctypes.ErrLeaseNotFound) {
+	if _, err = store.Client.Revoke(ctx, c.lease.Lease); errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		return nil // it ended by itself
 	}
 	return store.Explain(err)

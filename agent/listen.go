@@ -15,6 +15,7 @@ import (
 
 	"github.com/pullet/pullet/event/webhook"
 	"github.com/pullet/pullet/gitremote"
+	"github.com/pullet/pullet/metrics"
 	"github.com/pullet/pullet/ownfile"
 	"github.com/pullet/pullet/state"
 )
@@ -25,12 +26,12 @@ const maxConnections = 64
 // closeTime is how long requests may take to their end when the loop ends.
 const closeTime = 5 * time.Second
 
-// listen serves webhooks until it is closed. With no address it does nothing.
+// listen serves webhooks, metrics and whether the agent is well until it is closed. With no address it does nothing.
 func (a *Agent) listen() (closes func(), err error) {
 	if a.config.Agent.Listen == "" {
 		return func() {}, nil
 	}
-	hooks, err := a.hooks()
+	hooks, err := a.listens()
 	if err != nil {
 		return nil, err
 	}
@@ -38,13 +39,33 @@ func (a *Agent) listen() (closes func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	a.logger.Infof("listening for webhooks at %s", listener.Addr())
-	return serve(listener, hooks, a.logger), nil
+	a.logger.Infof("listening for webhooks and monitoring at %s", listener.Addr())
+	if a.monitoring.mayRead() == nil {
+		a.logger.Warn("/metrics is not served: " +
+			"agent.listen can be reached from elsewhere, and agent.metrics.tokenFile is missing")
+	}
+	a.monitoring.hooks.Store(hooks)
+	a.pulse.work(0) // the first pull comes
+	return serve(listener, metrics.Handler(metrics.Served{
+		View: a.monitoring.watched, May: a.monitoring.mayRead(), Healthy: a.monitoring.healthy, Ready: a.monitoring.ready,
+		Others: hooks,
+	}), a.logger), nil
+}
+
+// listens are the hooks of an agent that can listen, with the secrets that are there now.
+func (a *Agent) listens() (*webhook.Handler, error) {
+	hooks, err := a.hooks()
+	if file := a.config.Agent.Metrics.TokenFile; file != "" {
+		if _, err := hasToken(http.Header{}, file); err != nil {
+			return nil, fmt.Errorf("agent.metrics: %w", err)
+		}
+	}
+	return hooks, err
 }
 
 // canListen is why this agent could not listen in the place of one that listens somewhere now; nil: it could.
 func (a *Agent) canListen(now string) error {
-	if _, err := a.hooks(); err != nil {
+	if _, err := a.listens(); err != nil {
 		return err
 	}
 	l := a.config.Agent
@@ -111,7 +132,7 @@ func serve(listener net.Listener, handler http.Handler, log *logrus.Entry) (clos
 	go func() {
 		defer close(ended)
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			log.WithError(err).Error("webhooks are not heard any more: restart the agent")
+			log.WithError(err).Error("nobody is heard any more: restart the agent")
 		}
 	}()
 	return func() {
@@ -119,7 +140,7 @@ func serve(listener net.Listener, handler http.Handler, log *logrus.Entry) (clos
 		defer cancel()
 		if err := server.Shutdown(ctx); err != nil {
 			err = errors.Join(err, server.Close())
-			log.WithError(err).Debug("webhooks that did not come to their end")
+			log.WithError(err).Debug("requests that did not come to their end")
 		}
 		<-ended
 	}

@@ -26,6 +26,7 @@ type Presence struct {
 
 	Found   Found        // as the node registered
 	renewed atomic.Int64 // by the boot clock
+	clock   func() time.Duration
 	claimed atomic.Int64
 	wrote   atomic.Int64
 }
@@ -132,6 +133,7 @@ func (s *Presences) Register(
 				Revision:    done.Header.Revision,
 				Incarnation: IncarnationOf(done.Header),
 				Found:       s.store.Statuses.found(n.Name, n.Role, done.Responses),
+				clock:       s.store.clock,
 			}
 			p.renewed.Store(int64(began))
 			return p, nil
@@ -282,6 +284,9 @@ func (s *Presences) renew(ctx context.Context, p *Presence) (*pb.ResponseHeader,
 func (s *Presences) CutOff(p *Presence) bool {
 	return s.store.clock()-time.Duration(p.renewed.Load()) > p.Time*2/3
 }
+
+// Left is how long the lease lives where it is not renewed any more, as far as this node knows.
+func (p *Presence) Left() time.Duration { return p.Time - (p.clock() - time.Duration(p.renewed.Load())) }
 
 // bootClock is the time since the host booted, suspended times included.
 func bootClock() time.Duration {

@@ -69,8 +69,8 @@ func (m measures) beside(err error) beside {
 	return b
 }
 
-// notes keeps a wait that begins: a host that waits for long shows it.
-func (m measures) notes(w *lock.Wait) {
+// awaits keeps a wait that begins: a host that waits for long shows it.
+func (m measures) awaits(w *lock.Wait) {
 	if !m.monitored() {
 		return
 	}

@@ -121,7 +121,7 @@ func (a *Agent) pull(ctx context.Context, o Options) *pull {
 	}
 	p.reporter = &reporter{
 		joined: member, ctx: ctx, local: own, node: a.config.Node.Name, run: out.Run, out: out, log: log, shows: o.Waiting,
-		notes:  measures{p}.notes,
+		notes:  measures{p}.awaits,
 		begins: o.Begins, ends: o.Watch,
 		away: func(err error, asked time.Time) bool { return o.loop && a.away.begins(err, asked) },
 	}

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"maps"
+	"math"
 	"strings"
 	"time"
 
@@ -29,7 +30,7 @@ type Pull struct {
 	Steps        map[string]int     `json:"steps,omitempty"`        // by what became of them
 	Drift        int                `json:"drift,omitempty"`        // steps that corrected it
 	Etcd         bool               `json:"etcd,omitempty"`         // it answered
-	Answer       float64            `json:"answer,omitempty"`       // seconds that it took for one, in the mean; 0: unknown
+	Answer       float64            `json:"answer,omitempty"`       // seconds that one took, in the mean; 0: unknown
 	Repositories []Repository       `json:"repositories,omitempty"` // that the pull came to
 	Wait         *Wait              `json:"-"`                      // nil: the host waits for nothing
 	Running      *Version           `json:"running,omitempty"`      // nil: none yet
@@ -125,14 +126,19 @@ func (w *Wait) fit() *Wait {
 	return &out
 }
 
-// add adds counts to others.
+// add adds counts to others, up to the largest number.
 func add(to map[string]uint64, counts map[string]int) map[string]uint64 {
 	out := maps.Clone(to)
 	if out == nil {
 		out = map[string]uint64{}
 	}
 	for name, n := range counts {
-		out[name] += uint64(max(0, n))
+		out[name] = plus(out[name], n)
 	}
 	return out
+}
+
+func plus(count uint64, n int) uint64 {
+	more := uint64(max(0, n))
+	return count + min(more, math.MaxUint64-count)
 }

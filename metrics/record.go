@@ -68,7 +68,7 @@ func (r Record) With(p Pull) Record {
 		}
 	}
 	r.Pulls, r.Steps = add(r.Pulls, map[string]int{string(p.Result): 1}), add(r.Steps, p.Steps)
-	r.Drift += uint64(p.Drift)
+	r.Drift = plus(r.Drift, p.Drift)
 	if p.Result == Success {
 		r.Success = p.Ended
 	}

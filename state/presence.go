@@ -286,7 +286,9 @@ func (s *Presences) CutOff(p *Presence) bool {
 }
 
 // Left is how long the lease lives where it is not renewed any more, as far as this node knows.
-func (p *Presence) Left() time.Duration { return p.Time - (p.clock() - time.Duration(p.renewed.Load())) }
+func (p *Presence) Left() time.Duration {
+	return p.Time - (p.clock() - time.Duration(p.renewed.Load()))
+}
 
 // bootClock is the time since the host booted, suspended times included.
 func bootClock() time.Duration {

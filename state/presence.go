@@ -26,6 +26,7 @@ type Presence struct {
 
 	Found   Found        // as the node registered
 	renewed atomic.Int64 // by the boot clock
+	lost    atomic.Bool  // etcd does not know the lease any more
 	clock   func() time.Duration
 	claimed atomic.Int64
 	wrote   atomic.Int64
@@ -273,6 +274,7 @@ func (s *Presences) renew(ctx context.Context, p *Presence) (*pb.ResponseHeader,
 	began := s.store.clock()
 	got, err := s.store.Client.KeepAliveOnce(ctx, p.Lease)
 	if err != nil {
+		p.lost.Store(errors.Is(err, rpctypes.ErrLeaseNotFound))
 		return nil, err
 	}
 	p.renewed.Store(int64(began))
@@ -287,6 +289,9 @@ func (s *Presences) CutOff(p *Presence) bool {
 
 // Left is how long the lease lives where it is not renewed any more, as far as this node knows.
 func (p *Presence) Left() time.Duration {
+	if p.lost.Load() {
+		return 0
+	}
 	return p.Time - (p.clock() - time.Duration(p.renewed.Load()))
 }
 

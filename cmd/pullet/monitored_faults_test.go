@@ -42,7 +42,6 @@ func (m *monitored) revoke(host string) {
 
 // faults brings about what the alerts are for, one after the other.
 func (m *monitored) faults(cluster *cluster, stopTimer func()) {
-	m.revoke("slow")
 	drifts, end := context.WithCancel(m.t.Context())
 	defer end()
 	go func() {
@@ -61,14 +60,16 @@ func (m *monitored) faults(cluster *cluster, stopTimer func()) {
 	m.fires("changes by hand", "PulletDriftAgain solo")
 	end()
 	m.release("repo", "three", "test $PULLET_NODE != web1 -a $PULLET_NODE != web2")
-	m.fires("a bad commit", "PulletFailing web[12]", "PulletHalted web[12]", "PulletBehind web[12]", "PulletNoSuccess web[12]")
+	m.fires("a bad commit", "PulletFailing web[12]", "PulletHalted web[12]", "PulletBehind web[12]")
+	m.revoke("slow") // which wakes for no other version any more
 	if err := os.Rename(m.dir+"/own", m.dir+"/gone"); err != nil {
 		m.t.Fatal(err)
 	}
 	m.fires("a repository that is away", "PulletRepositoryDown solo")
-	m.fires("a lease that ended", "PulletLeaseLost slow")
 	stopTimer()
 	m.fires("a timer that does not start", "PulletStale timer")
+	m.fires("a host that fails for long", "PulletNoSuccess web[12]")
+	m.fires("a lease that ended", "PulletLeaseLost slow")
 	for range 3 { // for the dashboard
 		if answer, err := http.Get("http://" + m.address("web2") + "/hooks/none"); err != nil || answer.Body.Close() != nil || answer.StatusCode != 404 {
 			m.t.Error(err)

@@ -31,7 +31,7 @@ func (a *Agent) listen() (closes func(), err error) {
 	if a.config.Agent.Listen == "" {
 		return func() {}, nil
 	}
-	hooks, err := a.listens()
+	hooks, err := a.hooks()
 	if err != nil {
 		return nil, err
 	}
@@ -52,20 +52,9 @@ func (a *Agent) listen() (closes func(), err error) {
 	}), a.logger), nil
 }
 
-// listens are the hooks of an agent that can listen, with the secrets that are there now.
-func (a *Agent) listens() (*webhook.Handler, error) {
-	hooks, err := a.hooks()
-	if file := a.config.Agent.Metrics.TokenFile; file != "" {
-		if _, err := hasToken(http.Header{}, file); err != nil {
-			return nil, fmt.Errorf("agent.metrics: %w", err)
-		}
-	}
-	return hooks, err
-}
-
 // canListen is why this agent could not listen in the place of one that listens somewhere now; nil: it could.
 func (a *Agent) canListen(now string) error {
-	if _, err := a.listens(); err != nil {
+	if _, err := a.hooks(); err != nil {
 		return err
 	}
 	l := a.config.Agent
@@ -80,7 +69,7 @@ func (a *Agent) canListen(now string) error {
 	return listener.Close()
 }
 
-// hooks are the webhooks of the configuration.
+// hooks are the webhooks of the configuration. It fails where a secret that listening takes cannot be read.
 func (a *Agent) hooks() (*webhook.Handler, error) {
 	hooks, err := webhook.New(a.config.Agent.Webhooks, webhook.Outside{
 		Secret: readOwnSecret, Pushed: a.announce, Log: a.logger,
@@ -88,6 +77,11 @@ func (a *Agent) hooks() (*webhook.Handler, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("agent.webhooks: %w", err)
+	}
+	if file := a.config.Agent.Metrics.TokenFile; file != "" {
+		if _, err := hasToken(http.Header{}, file); err != nil {
+			return nil, fmt.Errorf("agent.metrics: %w", err)
+		}
 	}
 	return hooks, nil
 }

@@ -149,12 +149,29 @@ func TestWaitIsShown(t *testing.T) {
 	h, _ := pairOn(t, endpoint, "f", job("one", "true"), map[string]string{"pullet.yaml": "rollout: {rollingRules: {global: 0}}\n"})
 	h.Agent.Metrics.Textfile = filepath.Join(h.home, "pullet.prom")
 	const waits = "pullet_wait_start_timestamp_seconds{kind=\"limit\"} "
-	during := ""
-	out, err := h.with(Options{Wait: time.Second, Waiting: func(*lock.Wait) { during = h.metricsText() }})
+	during, asked := "", &metrics.Wait{}
+	a, err := New(h.Config, "test", h.entry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	out, err := a.Pull(t.Context(), Options{Wait: time.Second, Waiting: func(*lock.Wait) {
+		during, asked = h.metricsText(), a.monitoring.watched().Record.Waiting
+	}})
 	if err != nil || out.Wait == nil {
 		t.Fatal(err, out.Wait)
 	}
 	h.says("in the middle of it", during, waits, "pullet_halted 0\n")
+	if asked == nil || asked.Kind != "limit" || time.Since(asked.Since) > time.Minute {
+		t.Errorf("who asks in the middle of it hears %+v", asked)
+	}
+	if w := a.monitoring.watched().Record.Waiting; w == nil {
+		t.Error("between two pulls nobody sees that the host waits")
+	}
+	a.monitoring.waited.Store(true) // as when the gate opened, and the run goes on
+	if w := a.monitoring.watched().Record.Waiting; w != nil {
+		t.Errorf("a wait that is over is shown: %+v", w)
+	}
 	h.says("behind the pull", h.metricsText(), waits, "pullet_pulls_total{result=\"waiting\"} 1\n", "pullet_fleet_version_info{")
 	since := func() string {
 		_, rest, _ := strings.Cut(h.metricsText(), waits)

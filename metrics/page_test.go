@@ -1,8 +1,10 @@
 package metrics
 
 import (
+	"encoding/json"
 	"flag"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -43,5 +45,54 @@ func TestMonitoringPage(t *testing.T) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestNamesOfMetrics: alerts and the dashboard ask for no metric that there is not, and the dashboard is whole.
+func TestNamesOfMetrics(t *testing.T) {
+	known := map[string]bool{}
+	for _, f := range families() {
+		known[f.name] = true
+	}
+	asked := map[string]bool{}
+	for _, file := range []string{"alerts.yaml", "alerts_test.yaml", "dashboard.json"} {
+		text, err := os.ReadFile("../docs/monitoring/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range regexp.MustCompile(`\bpullet_\w+`).FindAllString(string(text), -1) {
+			if asked[name] = true; !known[name] {
+				t.Errorf("%s: there is no %s", file, name)
+			}
+		}
+	}
+	if len(asked) < 15 {
+		t.Errorf("only %d metrics are asked for", len(asked))
+	}
+	var board struct {
+		UID           string
+		SchemaVersion int
+		Panels        []struct {
+			ID          int
+			Title       string
+			Description string
+			Datasource  struct{ UID string }
+			Targets     []struct{ Expr, RefID string }
+			FieldConfig struct{ Defaults struct{ Unit string } }
+		}
+	}
+	text, err := os.ReadFile("../docs/monitoring/dashboard.json")
+	if err == nil {
+		err = json.Unmarshal(text, &board)
+	}
+	if err != nil || board.UID != "pullet-fleet" || board.SchemaVersion < 36 || len(board.Panels) < 20 {
+		t.Error(err, board.UID, board.SchemaVersion, len(board.Panels))
+	}
+	ids := map[int]bool{}
+	for _, p := range board.Panels {
+		if ids[p.ID] || p.Description == "" || p.Datasource.UID != "${datasource}" || len(p.Targets) == 0 || p.FieldConfig.Defaults.Unit == "" {
+			t.Errorf("%+v", p)
+		}
+		ids[p.ID] = true
 	}
 }

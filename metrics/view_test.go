@@ -227,8 +227,8 @@ func FuzzRecord(f *testing.F) {
 	}
 	f.Add(whole)
 	f.Add([]byte(`{"pulls":{"a":1},"last":{"steps":{"\u0000":-1},"repositories":[{"name":"a"},{"name":"a"}]}}`))
+	file := filepath.Join(f.TempDir(), "metrics.json")
 	f.Fuzz(func(t *testing.T, text []byte) {
-		file := filepath.Join(t.TempDir(), "metrics.json")
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
 		}

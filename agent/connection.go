@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -20,8 +21,9 @@ type connection struct {
 	opened *state.Store       // nil: not open, or unreachable when it was tried last
 	failed error              // why no store can be opened by this process any more
 	leased context.CancelFunc // ends the renewal of the lease
-	lease  *state.Presence    // the last registration; nil: there was none
 	old    bool               // it was opened with credentials that were renewed since
+
+	lease atomic.Pointer[state.Presence] // the last registration; nil: there was none
 }
 
 // open opens the fleet's record, or gives the one that is open.
@@ -129,17 +131,18 @@ func (c *connection) renews(lease *state.Presence, end context.CancelFunc) {
 	if c.leased != nil {
 		c.leased()
 	}
-	c.leased, c.lease = end, lease
+	c.leased = end
+	c.lease.Store(lease)
 }
 
-// alive is until when the lease of the last registration lives; zero where there was none.
+// alive is until when the lease of the last registration lives; zero where there was none. It waits for nobody who opens
+// the record.
 func (c *connection) alive(now time.Time) time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.lease == nil {
+	lease := c.lease.Load()
+	if lease == nil {
 		return time.Time{}
 	}
-	return now.Add(c.lease.Left())
+	return now.Add(lease.Left())
 }
 
 // giveUp ends the lease of an agent that is uprooted: the next start has another secret, and could not take the name
@@ -157,7 +160,8 @@ func (c *connection) giveUp(ctx context.Context) {
 
 // revoke ends the lease of the last registration. A pull that failed meanwhile may have closed the record.
 func (c *connection) revoke(ctx context.Context) error {
-	if c.lease == nil { // only pulls change it, and none is at work
+	lease := c.lease.Load()
+	if lease == nil { // only pulls change it, and none is at work
 		return nil
 	}
 	store, err := c.open(ctx)
@@ -170,7 +174,7 @@ func (c *connection) revoke(ctx context.Context) error {
 		c.leased()
 		c.leased = nil
 	}
-	if _, err = store.Client.Revoke(ctx, c.lease.Lease); errors.Is(err, rpctypes.ErrLeaseNotFound) {
+	if _, err = store.Client.Revoke(ctx, lease.Lease); errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		return nil // it ended by itself
 	}
 	return store.Explain(err)

@@ -1,7 +1,7 @@
 package agent
 
 import (
-	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,7 +48,7 @@ func measured(o *Outcome, b beside) metrics.Pull {
 		}
 	}
 	if _, fetches := out.Phases[string(PhaseFetch)]; fetches {
-		out.Repositories = repositoriesSeen(o, b.sources)
+		out.Repositories = repositoriesSeen(o, b)
 	}
 	return out
 }
@@ -65,19 +65,34 @@ func resultOf(code int) metrics.Result {
 	return metrics.Failed
 }
 
-// repositoriesSeen says of each repository how it answered. One whose commit is refused did.
-func repositoriesSeen(o *Outcome, sources []puller.Source) (out []metrics.Repository) {
-	for _, source := range sources {
-		seen := metrics.Repository{Name: source.Name}
+// repositoriesSeen says of each repository how it answered. One whose commit is refused did; of one that has no good
+// commit yet only that it did not answer is known.
+func repositoriesSeen(o *Outcome, b beside) (out []metrics.Repository) {
+	for _, source := range b.sources {
+		seen, known := metrics.Repository{Name: source.Name}, isAway(b.err, source.Name)
 		for _, h := range o.own {
 			if h.Repo == source.Name {
-				var away *puller.UnreachableError
-				seen.Up, seen.Seconds = !errors.As(h.Problem, &away), h.Took.Seconds()
+				seen.Up, seen.Seconds, known = !isAway(h.Problem, source.Name), h.Took.Seconds(), true
 			}
 		}
-		out = append(out, seen)
+		if known {
+			out = append(out, seen)
+		}
 	}
 	return out
+}
+
+// isAway reports an error that says, maybe among others, that a repository did not answer.
+func isAway(err error, repository string) bool {
+	switch e := err.(type) {
+	case *puller.UnreachableError:
+		return e.Repo == repository
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), func(one error) bool { return isAway(one, repository) })
+	case interface{ Unwrap() error }:
+		return isAway(e.Unwrap(), repository)
+	}
+	return false
 }
 
 func versionOf(v *state.Version) *metrics.Version {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,7 +38,7 @@ func TestMeasured(t *testing.T) {
 			{PhasePublish, at.Add(time.Second), at},
 		},
 		own: []puller.Head{
-			{Repo: "main", Took: time.Second, Problem: &puller.UnreachableError{}}, {Repo: "extra", Took: 2 * time.Second, Problem: &puller.RewrittenError{}},
+			{Repo: "main", Took: time.Second, Problem: &puller.UnreachableError{Repo: "main"}}, {Repo: "extra", Took: 2 * time.Second, Problem: &puller.RewrittenError{}},
 		},
 	}
 	b := beside{
@@ -55,11 +57,14 @@ func TestMeasured(t *testing.T) {
 	if *p.Wait != (metrics.Wait{Kind: "halt", Gate: "role web (halted)", Halted: true, Since: at}) {
 		t.Errorf("%+v", p.Wait)
 	}
-	for i, want := range []metrics.Repository{{Name: "main", Seconds: 1}, {Name: "extra", Up: true, Seconds: 2}, {Name: "new"}} {
-		if p.Repositories[i] != want {
-			t.Errorf("%+v, want %+v", p.Repositories[i], want)
-		}
+	if want := []metrics.Repository{{Name: "main", Seconds: 1}, {Name: "extra", Up: true, Seconds: 2}}; !slices.Equal(p.Repositories, want) {
+		t.Errorf("%+v, want %+v", p.Repositories, want)
 	}
+	b.err = errors.Join(errors.New("x"), fmt.Errorf("y: %w", &puller.UnreachableError{Repo: "new"}))
+	if got := measured(o, b).Repositories; len(got) != 3 || got[2] != (metrics.Repository{Name: "new"}) {
+		t.Errorf("%+v", got)
+	}
+	b.err = nil
 	for want, change := range map[metrics.Result]func(o *Outcome, b *beside){
 		metrics.Success: func(o *Outcome, _ *beside) { o.Wait = nil },
 		metrics.Failed:  func(o *Outcome, _ *beside) { o.Failures = []error{errors.New("x")} },
@@ -261,6 +266,10 @@ func TestMonitoringPages(t *testing.T) {
 	expect("behind a pull", "/readyz", 200, "ok\n")
 	expect("behind a pull", "/metrics", 200, "pullet_pulls_total{result=\"success\"} 1\n", "pullet_etcd_up 1\n",
 		"pullet_webhook_requests_total{hook=\"\",result=\"unknown\"} 1\n", "process_resident_memory_bytes ")
+	a.connection.mu.Lock() // as while a pull opens a record that does not answer
+	expect("while etcd is asked", "/metrics", 200, "pullet_etcd_up 1\n", "pullet_lease_end_timestamp_seconds ")
+	expect("while etcd is asked", "/readyz", 200)
+	a.connection.mu.Unlock()
 	a.away.begins(&state.UnreachableError{}, time.Now())
 	expect("without etcd", "/readyz?verbose", 503, "pull: ok\n", "etcd: not ok: it did not answer the last pull, or the lease of this host ended: pullet doctor\n")
 	expect("without etcd", "/metrics", 200, "pullet_etcd_up 0\n")

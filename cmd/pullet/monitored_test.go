@@ -248,7 +248,8 @@ func TestMonitored(t *testing.T) {
 	m.write("signers", "ada@example.org namespaces=\"git\" ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0X1dNsYQ0vVQ1yq8nqPqkF0cFm2n0uQ3mYw5jP1b6T\n", 0o600)
 	cluster := newCluster(t, m.dir, 1, "http", 0)
 	m.client = cluster.client()
-	etcd := fmt.Sprintf("etcd: {endpoints: [%s], timeout: 1s}\n", quoted(cluster.endpoints()))
+	m.etcdAnswers()
+	etcd := fmt.Sprintf("etcd: {endpoints: [%s], timeout: 3s}\n", quoted(cluster.endpoints()))
 	targets := map[string]string{"web1": freePort(t), "web2": freePort(t), "solo": freePort(t), "strict": freePort(t)}
 	small := m.tmpfs("strict/state")
 	m.agent("web1", "web", "repo", "1s", targets["web1"], etcd)
@@ -287,6 +288,22 @@ func TestMonitored(t *testing.T) {
 	}
 	m.faults(cluster, func() { stop(); stop = func() {} })
 	m.dashboard()
+}
+
+// etcdAnswers waits until etcd takes writes: who pulls once an hour does not ask again soon.
+func (m *monitored) etcdAnswers() {
+	ctx, cancel := context.WithTimeout(m.t.Context(), time.Minute)
+	defer cancel()
+	for {
+		_, err := m.client.Put(ctx, "/begin", "")
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			m.t.Fatalf("etcd takes no write in its first minute: %v", err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 }
 
 // slow is a host that pulls once an hour, and is scraped from elsewhere.

@@ -135,8 +135,8 @@ func (c *connection) renews(lease *state.Presence, end context.CancelFunc) {
 	c.lease.Store(lease)
 }
 
-// alive is until when the lease of the last registration lives; zero where there was none. It waits for nobody who opens
-// the record.
+// alive is until when the lease of the last registration lives; zero where there was none. It waits for nobody who
+// opens the record.
 func (c *connection) alive(now time.Time) time.Time {
 	lease := c.lease.Load()
 	if lease == nil {

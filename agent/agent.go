@@ -40,6 +40,7 @@ type Agent struct {
 	checks     []recheck       // of services, between two pulls
 	triggers   *triggers       // the same; nil: there are none
 	searches   *searches       // for commits that were announced
+	monitoring *monitoring
 }
 
 // self is what an agent knows of itself before it pulls. It does not change.
@@ -73,12 +74,15 @@ func NewIn(o Outside, c Config, build string, log *logrus.Entry) (*Agent, error)
 	}
 	me := &self{config: c, outside: o, dir: dir, build: build, instance: randomID(), logger: log}
 	record := &connection{self: me}
-	return &Agent{
+	out := &Agent{
 		self: me, connection: record, versions: &versions{self: me},
 		pulse: &pulse{began: time.Now()}, size: &fleetSize{}, away: &outage{log: log},
-		answering: &answering{pulls: make(chan struct{}, 1)},
-		searches:  &searches{self: me, connection: record, of: map[string]*search{}},
-	}, nil
+		answering:  &answering{pulls: make(chan struct{}, 1)},
+		searches:   &searches{self: me, connection: record, of: map[string]*search{}},
+		monitoring: &monitoring{self: me, connection: record},
+	}
+	out.monitoring.pulse, out.monitoring.away = out.pulse, out.away
+	return out, nil
 }
 
 // Close lets go of the store and the repositories.

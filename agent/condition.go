@@ -36,7 +36,10 @@ func (p *pull) awaitsCondition(
 	case g != nil:
 		g.req.Waiting(w)
 	case p.reporter.shows != nil:
+		p.reporter.notes(w)
 		p.reporter.shows(w)
+	default:
+		p.reporter.notes(w)
 	}
 	return func(held bool) {
 		p.waits.awaits(nil, w)

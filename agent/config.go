@@ -86,11 +86,12 @@ type Loop struct {
 	Logs       Logs    `yaml:"logs"`    // of failed runs: where they are sent
 	Git        Git     `yaml:"git"`     // what one fetch from a git server may take
 
-	// Listen is the address and the port where webhooks come to, such as 127.0.0.1:8642. Without tls it is a loopback
-	// address. Nothing: the agent does not listen.
+	// Listen is the address and the port where webhooks come to, and where metrics are read, such as 127.0.0.1:8642.
+	// Without tls it is a loopback address. Nothing: the agent does not listen.
 	Listen   string         `yaml:"listen"`
 	TLS      Served         `yaml:"tls"`      // with which it listens
 	Webhooks []webhook.Hook `yaml:"webhooks"` // who sends what
+	Metrics  Metrics        `yaml:"metrics"`  // of this host, for Prometheus
 }
 
 // Git bounds what one fetch may take, of a state repository or of git.checkout. Nothing is the default, enough for a

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/state"
 )
@@ -20,8 +21,9 @@ type connection struct {
 	opened *state.Store       // nil: not open, or unreachable when it was tried last
 	failed error              // why no store can be opened by this process any more
 	leased context.CancelFunc // ends the renewal of the lease
-	lease  clientv3.LeaseID   // of the last registration; 0: there was none
 	old    bool               // it was opened with credentials that were renewed since
+
+	lease atomic.Pointer[state.Presence] // the last registration; nil: there was none
 }
 
 // open opens the fleet's record, or gives the one that is open.
@@ -123,13 +125,24 @@ func (c *connection) broken() error {
 }
 
 // renews begins the renewal of a lease in the place of the last one: end ends it.
-func (c *connection) renews(lease clientv3.LeaseID, end context.CancelFunc) {
+func (c *connection) renews(lease *state.Presence, end context.CancelFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.leased != nil {
 		c.leased()
 	}
-	c.leased, c.lease = end, lease
+	c.leased = end
+	c.lease.Store(lease)
+}
+
+// alive is until when the lease of the last registration lives; zero where there was none. It waits for nobody who
+// opens the record.
+func (c *connection) alive(now time.Time) time.Time {
+	lease := c.lease.Load()
+	if lease == nil {
+		return time.Time{}
+	}
+	return now.Add(lease.Left())
 }
 
 // giveUp ends the lease of an agent that is uprooted: the next start has another secret, and could not take the name
@@ -147,7 +160,8 @@ func (c *connection) giveUp(ctx context.Context) {
 
 // revoke ends the lease of the last registration. A pull that failed meanwhile may have closed the record.
 func (c *connection) revoke(ctx context.Context) error {
-	if c.lease == 0 { // only pulls change it, and none is at work
+	lease := c.lease.Load()
+	if lease == nil { // only pulls change it, and none is at work
 		return nil
 	}
 	store, err := c.open(ctx)
@@ -160,7 +174,7 @@ func (c *connection) revoke(ctx context.Context) error {
 		c.leased()
 		c.leased = nil
 	}
-	if _, err = store.Client.Revoke(ctx, c.lease); errors.Is(err, rpctypes.ErrLeaseNotFound) {
+	if _, err = store.Client.Revoke(ctx, lease.Lease); errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		return nil // it ended by itself
 	}
 	return store.Explain(err)

@@ -5,5 +5,6 @@
 //	Sources --Pull--> Snapshot --Compile(node, view)--> Catalog --Plan--> Plan --Run(gates)--> Report --Publish--> etcd
 //
 // Loop, in loop.go, repeats it: on a timer with splay, when the fleet's version changes, when a commit is announced,
-// and when a file that it depends on changes. Where the configuration says so it listens for webhooks meanwhile.
+// and when a file that it depends on changes. Where the configuration says so it listens for webhooks and
+// monitoring meanwhile.
 package agent

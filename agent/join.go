@@ -177,7 +177,7 @@ const (
 // to stop finishes its step.
 func (r *registration) renew(ctx context.Context, store *state.Store, presence *state.Presence) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	r.connection.renews(presence.Lease, cancel)
+	r.connection.renews(presence, cancel)
 	seen, next := r.local.Store, r.untilNext()
 	if !r.config.alone() {
 		r.compare = func(ctx context.Context) *state.WentBackError {

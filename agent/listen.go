@@ -15,6 +15,7 @@ import (
 
 	"github.com/pullet/pullet/event/webhook"
 	"github.com/pullet/pullet/gitremote"
+	"github.com/pullet/pullet/metrics"
 	"github.com/pullet/pullet/ownfile"
 	"github.com/pullet/pullet/state"
 )
@@ -25,7 +26,7 @@ const maxConnections = 64
 // closeTime is how long requests may take to their end when the loop ends.
 const closeTime = 5 * time.Second
 
-// listen serves webhooks until it is closed. With no address it does nothing.
+// listen serves webhooks, metrics and whether the agent is well until it is closed. With no address it does nothing.
 func (a *Agent) listen() (closes func(), err error) {
 	if a.config.Agent.Listen == "" {
 		return func() {}, nil
@@ -38,8 +39,17 @@ func (a *Agent) listen() (closes func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	a.logger.Infof("listening for webhooks at %s", listener.Addr())
-	return serve(listener, hooks, a.logger), nil
+	a.logger.Infof("listening for webhooks and monitoring at %s", listener.Addr())
+	if a.monitoring.mayRead() == nil {
+		a.logger.Warn("/metrics is not served: " +
+			"agent.listen can be reached from elsewhere, and agent.metrics.tokenFile is missing")
+	}
+	a.monitoring.hooks.Store(hooks)
+	a.pulse.work(0) // the first pull comes
+	return serve(listener, metrics.Handler(metrics.Served{
+		View: a.monitoring.watched, May: a.monitoring.mayRead(), Healthy: a.monitoring.healthy, Ready: a.monitoring.ready,
+		Others: hooks,
+	}), a.logger), nil
 }
 
 // canListen is why this agent could not listen in the place of one that listens somewhere now; nil: it could.
@@ -59,7 +69,7 @@ func (a *Agent) canListen(now string) error {
 	return listener.Close()
 }
 
-// hooks are the webhooks of the configuration.
+// hooks are the webhooks of the configuration. It fails where a secret that listening takes cannot be read.
 func (a *Agent) hooks() (*webhook.Handler, error) {
 	hooks, err := webhook.New(a.config.Agent.Webhooks, webhook.Outside{
 		Secret: readOwnSecret, Pushed: a.announce, Log: a.logger,
@@ -67,6 +77,11 @@ func (a *Agent) hooks() (*webhook.Handler, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("agent.webhooks: %w", err)
+	}
+	if file := a.config.Agent.Metrics.TokenFile; file != "" {
+		if _, err := hasToken(http.Header{}, file); err != nil {
+			return nil, fmt.Errorf("agent.metrics: %w", err)
+		}
 	}
 	return hooks, nil
 }
@@ -111,7 +126,7 @@ func serve(listener net.Listener, handler http.Handler, log *logrus.Entry) (clos
 	go func() {
 		defer close(ended)
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			log.WithError(err).Error("webhooks are not heard any more: restart the agent")
+			log.WithError(err).Error("nobody is heard any more: restart the agent")
 		}
 	}()
 	return func() {
@@ -119,7 +134,7 @@ func serve(listener net.Listener, handler http.Handler, log *logrus.Entry) (clos
 		defer cancel()
 		if err := server.Shutdown(ctx); err != nil {
 			err = errors.Join(err, server.Close())
-			log.WithError(err).Debug("webhooks that did not come to their end")
+			log.WithError(err).Debug("requests that did not come to their end")
 		}
 		<-ended
 	}

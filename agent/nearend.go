@@ -52,29 +52,50 @@ func (p happenings) nearEnds(ctx context.Context, now time.Time) error {
 }
 
 func (p happenings) certificatesNearEnd(now time.Time) (out []nearEnd) {
-	for _, file := range []string{p.config.Etcd.TLS.Cert, p.config.Etcd.TLS.CA} {
-		if file == "" {
-			continue
-		}
-		ends, err := state.CertificateEnds(file)
+	for _, c := range certificates(&p.config) {
+		ends, err := state.CertificateEnds(c.file)
 		if err != nil { // connecting says so
 			continue
 		}
 		out = append(out, nearEnd{
-			"certificate " + file, ends.Sub(now) < state.Soon, certificateEnds,
-			map[string]any{"file": file, "ends": ends.UTC().Format(time.RFC3339)},
+			"certificate " + c.file, ends.Sub(now) < state.Soon, certificateEnds,
+			map[string]any{"file": c.file, "ends": ends.UTC().Format(time.RFC3339)},
 		})
 	}
 	return out
 }
 
+// certificate is a file with one, and the key of the configuration that names it.
+type certificate struct{ key, file string }
+
+// certificates are those that this host shows, or believes.
+func certificates(c *Config) (out []certificate) {
+	for _, one := range []certificate{
+		{"etcd.tls.cert", c.Etcd.TLS.Cert}, {"etcd.tls.ca", c.Etcd.TLS.CA}, {"etcd.operator.cert", c.Etcd.Operator.Cert},
+		{"agent.tls.cert", c.Agent.TLS.Cert},
+	} {
+		if one.file != "" {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
 func (p happenings) diskNearEnd() []nearEnd {
-	var room unix.Statfs_t
 	dir := p.config.Paths.State
-	if err := unix.Statfs(dir, &room); err != nil {
+	free, err := roomIn(dir)
+	if err != nil {
 		return nil
 	}
-	free := room.Bavail * uint64(room.Bsize)
 	data := map[string]any{"directory": dir, "freeMiB": int(free >> 20)}
 	return []nearEnd{{"disk " + dir, free < LittleRoom, diskFills, data}}
+}
+
+// roomIn is how many bytes are left for files in a directory.
+func roomIn(dir string) (uint64, error) {
+	var room unix.Statfs_t
+	if err := unix.Statfs(dir, &room); err != nil {
+		return 0, err
+	}
+	return room.Bavail * uint64(room.Bsize), nil
 }

@@ -52,6 +52,7 @@ func (c *Config) ownFiles() []ownFile {
 		{"agent.logs.ca", &c.Agent.Logs.CA, public},
 		{"agent.logs.headersFile", &c.Agent.Logs.HeadersFile, refused},
 		{"agent.logs.tokenFile", &c.Agent.Logs.TokenFile, refused},
+		{"agent.metrics.tokenFile", &c.Agent.Metrics.TokenFile, refused},
 		{"agent.tls.cert", &c.Agent.TLS.Cert, public},
 		{"agent.tls.key", &c.Agent.TLS.Key, refused},
 		{"extensions.allowedSigners", &c.Extensions.AllowedSigners, public},

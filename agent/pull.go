@@ -71,7 +71,10 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	p.agent.pulse.work(p.config.Agent.Deadline.Std() + 3*p.Wait + time.Hour)
 	ownProgram{p}.keepsFirst()
 	p.phases.begin(PhaseJoin)
-	defer func() { p.out.took(p.phases.end()) }()
+	defer func() {
+		p.out.took(p.phases.end())
+		measures{p}.keep(ctx, err)
+	}()
 	refreshed := p.reporter.refreshing(ctx, refreshEvery, p.waits.lasts)
 	err = p.correctAnyhow(ctx, unlessForgotten(ctx, p, p.do(ctx)))
 	p.phases.begin(PhasePublish)
@@ -118,11 +121,15 @@ func (a *Agent) pull(ctx context.Context, o Options) *pull {
 	}
 	p.reporter = &reporter{
 		joined: member, ctx: ctx, local: own, node: a.config.Node.Name, run: out.Run, out: out, log: log, shows: o.Waiting,
+		notes:  measures{p}.awaits,
 		begins: o.Begins, ends: o.Watch,
 		away: func(err error, asked time.Time) bool { return o.loop && a.away.begins(err, asked) },
 	}
 	p.reports = &reports{config: &a.config, joined: member, out: out, log: log}
-	p.waits.over = func() { p.reporter.lastShown.Store(nil) } // which may be the one that ended
+	p.waits.over = func() { // which may be the one that is shown
+		p.reporter.lastShown.Store(nil)
+		a.monitoring.waited.Store(!p.waits.lasts())
+	}
 	p.announcer = &announcer{
 		self:     a.self,
 		joined:   member,

@@ -87,7 +87,9 @@ func (p *Puller) Pull(ctx context.Context) ([]Head, error) {
 	var heads []Head
 	var errs []error
 	for _, r := range p.repos {
+		began := time.Now()
 		head, err := r.pull(ctx)
+		head.Took = time.Since(began)
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("pulling was stopped: %w", context.Cause(ctx))
 		}

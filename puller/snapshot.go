@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 )
@@ -23,6 +24,9 @@ type Head struct {
 	// Commit is only the last good one: an *UnreachableError, a
 	// *RewrittenError, a *BehindError, or another error of this node.
 	Problem error
+	// Took is how long the remote took to answer this Pull, with a fetch where
+	// there was something new.
+	Took time.Duration
 }
 
 func (h Head) hash() plumbing.Hash { return plumbing.NewHash(h.Commit) }

@@ -26,6 +26,8 @@ type Presence struct {
 
 	Found   Found        // as the node registered
 	renewed atomic.Int64 // by the boot clock
+	lost    atomic.Bool  // etcd does not know the lease any more
+	clock   func() time.Duration
 	claimed atomic.Int64
 	wrote   atomic.Int64
 }
@@ -132,6 +134,7 @@ func (s *Presences) Register(
 				Revision:    done.Header.Revision,
 				Incarnation: IncarnationOf(done.Header),
 				Found:       s.store.Statuses.found(n.Name, n.Role, done.Responses),
+				clock:       s.store.clock,
 			}
 			p.renewed.Store(int64(began))
 			return p, nil
@@ -271,6 +274,7 @@ func (s *Presences) renew(ctx context.Context, p *Presence) (*pb.ResponseHeader,
 	began := s.store.clock()
 	got, err := s.store.Client.KeepAliveOnce(ctx, p.Lease)
 	if err != nil {
+		p.lost.Store(errors.Is(err, rpctypes.ErrLeaseNotFound))
 		return nil, err
 	}
 	p.renewed.Store(int64(began))
@@ -281,6 +285,14 @@ func (s *Presences) renew(ctx context.Context, p *Presence) (*pb.ResponseHeader,
 // clock, which goes on while the host is suspended and which nobody sets.
 func (s *Presences) CutOff(p *Presence) bool {
 	return s.store.clock()-time.Duration(p.renewed.Load()) > p.Time*2/3
+}
+
+// Left is how long the lease lives where it is not renewed any more, as far as this node knows.
+func (p *Presence) Left() time.Duration {
+	if p.lost.Load() {
+		return 0
+	}
+	return p.Time - (p.clock() - time.Duration(p.renewed.Load()))
 }
 
 // bootClock is the time since the host booted, suspended times included.

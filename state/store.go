@@ -71,6 +71,7 @@ type Store struct {
 	clock     func() time.Duration
 	why       reason // there is no connection
 	monotonic monotonic
+	answers   answers
 	bad       badRecords
 	known     known
 	role      []Range // what the host that uses it may write; nil: people use it
@@ -117,7 +118,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	config.DialOptions = append(
 		config.DialOptions,
-		grpc.WithChainUnaryInterceptor(s.why.note, s.monotonic.note, s.writes),
+		grpc.WithChainUnaryInterceptor(s.why.note, s.monotonic.note, s.writes, s.answers.note),
 	)
 	if s.embedded != nil {
 		config.DialOptions = append(config.DialOptions, s.embedded.patient()...)

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"errors"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v4"
 )
 
-// TestRolloutsPage, TestOperationsPage, TestSecretsPage, TestWebhooksPage, TestFleetPage, TestDatastorePage and
-// TestEventsPage: every
+// TestRolloutsPage, TestOperationsPage, TestSecretsPage, TestWebhooksPage, TestFleetPage, TestDatastorePage,
+// TestMonitoringPage and TestEventsPage: every
 // command and file that the pages show stands in a script that runs them.
 func TestRolloutsPage(t *testing.T) {
 	pageRuns(t, "rollouts.md", 9, "script/rollouts_page.txtar", "script/target_gone.txtar")
@@ -24,6 +28,52 @@ func TestEventsPage(t *testing.T) { pageRuns(t, "events.md", 7, "script/events_p
 func TestSecretsPage(t *testing.T) { pageRuns(t, "secrets.md", 3, "script/secrets_page.txtar") }
 
 func TestWebhooksPage(t *testing.T) { pageRuns(t, "webhooks.md", 6, "script/webhooks.txtar") }
+
+func TestMonitoringPage(t *testing.T) { pageRuns(t, "monitoring.md", 4, "script/metrics.txtar") }
+
+// TestRunbooks: each alert is on the page, says what to type and leads to a part of a page that is there.
+func TestRunbooks(t *testing.T) {
+	var all struct {
+		Groups []struct {
+			Rules []struct {
+				Alert       string
+				Annotations struct {
+					Summary, Description string
+					RunbookURL           string `yaml:"runbook_url"`
+				}
+			}
+		}
+	}
+	text, err := os.ReadFile("../../docs/monitoring/alerts.yaml")
+	if err == nil {
+		err = yaml.Unmarshal(text, &all)
+	}
+	page, unread := os.ReadFile("../../docs/monitoring.md")
+	if err = errors.Join(err, unread); err != nil || len(all.Groups) != 1 || len(all.Groups[0].Rules) < 10 {
+		t.Fatal(err, len(all.Groups))
+	}
+	command := regexp.MustCompile(`\bpullet ((?:[a-z-]+ ?){1,2})`)
+	for _, rule := range all.Groups[0].Rules {
+		file, anchor, _ := strings.Cut(strings.TrimPrefix(rule.Annotations.RunbookURL, "https://github.com/pullet/pullet/blob/main/"), "#")
+		runbook, err := os.ReadFile("../../" + file)
+		titles := strings.ReplaceAll(strings.ToLower(string(runbook)), " ", "-")
+		if err != nil || anchor == "" || !regexp.MustCompile(`(?m)^#+-`+regexp.QuoteMeta(anchor)+`\??$`).MatchString(titles) {
+			t.Errorf("%s: there is no %s#%s: %v", rule.Alert, file, anchor, err)
+		}
+		if !strings.Contains(string(page), "`"+rule.Alert+"`") || rule.Annotations.Summary == "" {
+			t.Errorf("%s is not on the page, or has no summary", rule.Alert)
+		}
+		typed := command.FindAllStringSubmatch(rule.Annotations.Description, -1)
+		if len(typed) == 0 {
+			t.Errorf("%s does not say what to type", rule.Alert)
+		}
+		for _, one := range typed {
+			if c, _, err := (&app{}).root().Find(strings.Fields(one[1])); err != nil || !c.HasParent() {
+				t.Errorf("%s: there is no pullet %s", rule.Alert, one[1])
+			}
+		}
+	}
+}
 
 func TestFleetPage(t *testing.T) {
 	pageRuns(t, "fleet.md", 7, "lab/fleet.txtar", "lab/fleet_restore.txtar", "script/datastore_recover.txtar")

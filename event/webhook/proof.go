@@ -35,15 +35,26 @@ func equal(given string, secrets []string) bool {
 	return same == 1
 }
 
-// byToken takes a bearer token, or the password of basic authentication: Alertmanager can send these.
-func byToken(_ *endpoint, header http.Header, secrets []string) verifier {
+// HasToken reports that a request has one of the tokens in the text of a file, as a bearer token or as the password of
+// basic authentication. An error says what is wrong with the file.
+func HasToken(header http.Header, file string, text []byte) (bool, error) {
+	tokens, err := secrets(file, text)
+	return err == nil && hasToken(header, tokens), err
+}
+
+func hasToken(header http.Header, tokens []string) bool {
 	r := http.Request{Header: header}
 	_, token, basic := r.BasicAuth()
 	kind, bearer, _ := strings.Cut(header.Get("Authorization"), " ")
 	if !basic && strings.EqualFold(kind, "Bearer") {
 		token = strings.TrimSpace(bearer)
 	}
-	if !equal(token, secrets) {
+	return equal(token, tokens)
+}
+
+// byToken takes what Alertmanager can send.
+func byToken(_ *endpoint, header http.Header, secrets []string) verifier {
+	if !hasToken(header, secrets) {
 		return nil
 	}
 	return anyBody()

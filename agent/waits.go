@@ -14,6 +14,7 @@ import (
 type waits struct {
 	allowed time.Duration // in all
 	over    func()        // sees each wait that ends; may be nil
+	pulse   *pulse        // learns how long each wait may take; may be nil
 
 	mu      sync.Mutex
 	spent   time.Duration // of allowed
@@ -62,30 +63,36 @@ func (w *waits) end() {
 
 // within waits as long as the pull may wait in all, and for one look at least.
 func (w *waits) within(ctx context.Context, wait func(context.Context) error) error {
-	limited, cancel := context.WithTimeout(ctx, max(aLook, w.allowed-w.begin()))
-	defer cancel()
+	left := max(aLook, w.allowed-w.begin())
 	defer w.end()
-	return wait(limited)
+	return w.bounded(ctx, left, wait)
 }
 
 // rest waits as long as the pull may wait in all, and fails at once when that time is up.
 func (w *waits) rest(ctx context.Context, wait func(context.Context)) error {
-	limited, cancel := context.WithTimeout(ctx, w.allowed-w.begin())
-	defer cancel()
+	left := w.allowed - w.begin()
 	defer w.end()
-	if limited.Err() == nil {
-		wait(limited)
-	}
-	return limited.Err()
+	return w.bounded(ctx, left, func(limited context.Context) error {
+		if limited.Err() == nil {
+			wait(limited)
+		}
+		return limited.Err()
+	})
 }
 
 // standBy waits for a place at a command, for as long in all commands together as the pull may wait. That time is not
 // taken from the gates of the rollout, which has nothing to do with a place that a dead node keeps.
 func (w *waits) standBy(ctx context.Context, wait func(context.Context) error) error {
 	began := time.Now()
-	limited, cancel := context.WithTimeout(ctx, max(aLook, w.allowed)-w.aside)
-	defer cancel()
 	defer func() { w.aside += time.Since(began) }()
+	return w.bounded(ctx, max(aLook, w.allowed)-w.aside, wait)
+}
+
+// bounded waits no longer than so, and says that to who looks whether the agent hangs.
+func (w *waits) bounded(ctx context.Context, atMost time.Duration, wait func(context.Context) error) error {
+	defer w.pulse.during(atMost + settleFor)()
+	limited, cancel := context.WithTimeout(ctx, atMost)
+	defer cancel()
 	return wait(limited)
 }
 

@@ -14,6 +14,7 @@ import (
 // wait for this node.
 func (p *pull) waitsForOrphan(orphan *apply.OrphanError) {
 	w := orphanWait(p.config.Node.Name, orphan)
+	p.waits.notes(w)
 	if p.reporter.shows != nil {
 		p.reporter.shows(w)
 	}

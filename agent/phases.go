@@ -59,6 +59,13 @@ func (p *phases) until(now time.Time) []Phase {
 	return append(p.past, Phase{p.now.Name, p.now.Began, now})
 }
 
+// soFar are the phases up to now.
+func (p *phases) soFar() []Phase {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.until(time.Now())
+}
+
 // end ends the last one, and returns all.
 func (p *phases) end() []Phase {
 	p.begin("")

@@ -82,6 +82,7 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	p.out.read(p.compiler.asked.sorted())
 	ownProgram{p}.cameBack(err)
 	p.nameBad()
+	tracing{p}.send(ctx, err)
 	if err == nil && p.out.asksForBoot(func(r *apply.Report) bool { return r.Reboot }) {
 		err = p.agent.host("").Reboot(ctx)
 	} else {
@@ -118,7 +119,7 @@ func (a *Agent) pull(ctx context.Context, o Options) *pull {
 	}
 	p.reporter = &reporter{
 		joined: member, ctx: ctx, local: own, node: a.config.Node.Name, run: out.Run, out: out, log: log, shows: o.Waiting,
-		begins: o.Begins, ends: o.Watch,
+		begins: o.Begins, ends: o.Watch, notes: p.waits.notes,
 		away: func(err error, asked time.Time) bool { return o.loop && a.away.begins(err, asked) },
 	}
 	p.reports = &reports{config: &a.config, joined: member, out: out, log: log}

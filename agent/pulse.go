@@ -104,7 +104,7 @@ func (s *self) within(phase PhaseName, wait time.Duration) time.Duration {
 	case PhaseApply:
 		return slowHost + a.Deadline.Std() + wait + a.Finish.Std()
 	case PhasePublish:
-		return slowHost + a.Logs.Timeout.Std()
+		return slowHost + a.Logs.Timeout.Std() + a.Traces.Timeout.Std()
 	}
 	return slowHost
 }

@@ -24,6 +24,7 @@ type reporter struct {
 	run    string
 	out    *Outcome
 	shows  func(*lock.Wait)  // to who watches; may be nil
+	notes  func(*lock.Wait)  // remembers each reason to wait
 	begins func(apply.Begun) // the same, of steps
 	ends   func(*apply.StepReport)
 	away   func(error, time.Time) bool // see outage.begins; always false outside of the loop
@@ -82,6 +83,7 @@ func (r *reporter) waiting(v *state.Version, settled bool) func(*lock.Wait) {
 			return
 		}
 		said = w.Error()
+		r.notes(w)
 		if !settled && w.Kind != state.WaitEtcd { // which cannot be recorded
 			r.recordWait(v, w)
 		}

@@ -22,7 +22,7 @@ func TestJudgedAgain(t *testing.T) {
 	defer s.Close()
 	shown := make(chan string, 100)
 	v := &state.Version{ID: "v1"}
-	r := &reporter{joined: &joined{store: s, current: v}, ctx: ctx, shows: func(w *lock.Wait) { shown <- w.Error() }}
+	r := &reporter{joined: &joined{store: s, current: v}, ctx: ctx, notes: new(waits).notes, shows: func(w *lock.Wait) { shown <- w.Error() }}
 	const as = "waiting for role db: not upgraded yet: db1 (alive)"
 	r.waiting(v, true)(&lock.Wait{
 		Kind: state.WaitRole, Gate: "role db", Reason: "not upgraded yet: db1 (alive)", Remedy: state.NoAction(), Holders: []state.Holder{{Node: "db1", Alive: true}},

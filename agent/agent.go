@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -76,7 +75,7 @@ func NewIn(o Outside, c Config, build string, log *logrus.Entry) (*Agent, error)
 	record := &connection{self: me}
 	out := &Agent{
 		self: me, connection: record, versions: &versions{self: me},
-		pulse: &pulse{began: time.Now()}, size: &fleetSize{}, away: &outage{log: log},
+		pulse: newPulse(), size: &fleetSize{}, away: &outage{log: log},
 		answering:  &answering{pulls: make(chan struct{}, 1)},
 		searches:   &searches{self: me, connection: record, of: map[string]*search{}},
 		monitoring: &monitoring{self: me, connection: record},
@@ -89,20 +88,6 @@ func NewIn(o Outside, c Config, build string, log *logrus.Entry) (*Agent, error)
 func (a *Agent) Close() error {
 	return errors.Join(a.connection.drop(), a.outside.Repositories.Close())
 }
-
-// pulse tells an agent that hangs from one that is at work.
-type pulse struct {
-	due   atomic.Int64 // until when the agent is surely at work, in nanoseconds since began
-	began time.Time
-}
-
-// work says that something of a length at most begins now: an agent that hangs for longer counts as dead.
-func (p *pulse) work(atMost time.Duration) {
-	p.due.Store(int64(time.Since(p.began) + atMost + time.Minute))
-}
-
-// atWork reports that the agent did not hang.
-func (p *pulse) atWork() bool { return time.Since(p.began) < time.Duration(p.due.Load()) }
 
 // host is what actions work on.
 func (a *Agent) host(version string) *apply.Host {
@@ -125,6 +110,7 @@ func (a *Agent) host(version string) *apply.Host {
 		Abandoned: &a.abandoned,
 		Live:      a.Live,
 		Emit:      a.emits(nil),
+		Bounds:    a.pulse.during,
 	}
 }
 

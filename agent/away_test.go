@@ -48,7 +48,7 @@ func TestOutageIsSaidOnce(t *testing.T) {
 // gate, or for another version, it begins anew.
 func TestWaitCountsOverPulls(t *testing.T) {
 	t.Parallel()
-	r := &reporter{joined: &joined{}}
+	r := &reporter{joined: &joined{}, notes: new(waits).notes}
 	began := time.Now().UTC().Add(-time.Hour)
 	for _, c := range []struct {
 		name          string

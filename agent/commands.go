@@ -78,7 +78,10 @@ func (o *orders) turnAndRun(ctx context.Context, c state.PendingCommand, cat *re
 		return err
 	}
 	req := o.turns.requestUnder(cat.Fleet.Rollout, &state.Version{ID: c.ID}, cat)
-	req.Waiting = func(w *lock.Wait) { o.log.Info(w.Error()) }
+	req.Waiting = func(w *lock.Wait) {
+		o.waits.notes(w)
+		o.log.Info(w.Error())
+	}
 	turn := lock.NewCommandTurn(o.store, req, c)
 	if wait, err := o.turns.admit(ctx, turn, o.waits.standBy, nil); wait != nil ||
 		err != nil { // the next pull asks again

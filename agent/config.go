@@ -84,6 +84,7 @@ type Loop struct {
 	PruneLimit int     `yaml:"pruneLimit"`
 	Reports    Reports `yaml:"reports"` // of runs, with all that steps printed: they are in the state directory
 	Logs       Logs    `yaml:"logs"`    // of failed runs: where they are sent
+	Traces     Traces  `yaml:"traces"`  // of pulls: where they are sent
 	Git        Git     `yaml:"git"`     // what one fetch from a git server may take
 
 	// Listen is the address and the port where webhooks come to, and where metrics are read, such as 127.0.0.1:8642.
@@ -160,6 +161,7 @@ func Default() Config {
 			PruneLimit: apply.DefaultPruneLimit,
 			Reports:    Reports{Keep: 50, Size: 50 << 20},
 			Logs:       Logs{Timeout: render.Duration(10 * time.Second)},
+			Traces:     Traces{Timeout: render.Duration(5 * time.Second)},
 		},
 		Paths: Paths{State: "/var/lib/pullet", HostVars: "/etc/pullet/vars.d"},
 	}
@@ -274,6 +276,7 @@ func (c *Config) complete() error {
 		c.Datastore.Check(),
 		c.Agent.checkAllowRun(c.Node.Name, c.Etcd.TLS.CA),
 		c.Agent.checkListen(c.Repositories),
+		c.Agent.Traces.check(),
 	}
 	for _, err := range slices.Concat(c.checkEndpoints(), c.checkCleartext(), parts) {
 		if err == nil {

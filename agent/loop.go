@@ -16,20 +16,26 @@ import (
 // ErrReload says that the configuration changed: read it again, and start a new agent.
 var ErrReload = errors.New("the configuration changed")
 
-// Observer sees what the loop does. Phase and Reload may be nil.
+// Observer sees what the loop does. Phase, Rests, AtWork and Reload may be nil.
 type Observer struct {
 	Waiting func(*lock.Wait)        // each reason to wait
 	Begin   func(apply.Begun)       // each step that begins to change the host
 	Step    func(*apply.StepReport) // each step that ended
-	Phase   func(PhaseName)         // each phase of a pull; may be nil
+	Phase   func(PhaseName)         // each phase of a pull
 	Pulled  func(*Outcome, error)   // each pull; that the fleet's record is away the loop says itself
-	Reload  <-chan os.Signal        // asks for the configuration to be read again
+	Rests   func(next time.Time)    // each pause, with the time of the next pull
+	// AtWork learns again and again within which time it is called once more: an agent that calls it later hangs. It is
+	// called by several goroutines, one at a time.
+	AtWork func(atMost time.Duration)
+	Reload <-chan os.Signal // asks for the configuration to be read again
 }
 
 // Loop pulls again and again until ctx ends, and then returns nil: on a timer with splay, when the fleet's version
 // changes, and when a file changes that the node depends on. It returns ErrReload when the configuration changed or is
 // to be read again, ErrReplaced when another program is to go on, and an error when only another process can.
 func (a *Agent) Loop(ctx context.Context, o Observer) error {
+	a.pulse.tells = o.AtWork
+	a.pulse.work(slowHost)
 	ctx, cancel := context.WithCancel(ctx) // ends what the loop started, also when it returns to be started anew
 	var beside sync.WaitGroup
 	defer beside.Wait()
@@ -50,9 +56,7 @@ func (a *Agent) Loop(ctx context.Context, o Observer) error {
 	for woken := false; ; {
 		began := time.Now()
 		fleet.rest()
-		out, err := a.Pull(ctx, Options{
-			Wait: wait, Waiting: o.Waiting, Begins: o.Begin, Watch: o.Step, Phase: o.Phase, loop: true,
-		})
+		out, err := a.Pull(ctx, o.options(wait))
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -74,11 +78,16 @@ func (a *Agent) Loop(ctx context.Context, o Observer) error {
 			pause = min(pause, search)
 		}
 		woken = false
-		a.pulse.work(max(0, pause))
+		pause = max(0, pause)
+		a.pulse.work(pause)
+		if o.Rests != nil {
+			o.Rests(time.Now().Add(pause))
+		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
+			a.pulse.work(slowHost) // until the next pull begins
 			fleet.eager = 0
 		case <-fleet.woken:
 			woken = true
@@ -101,6 +110,11 @@ func (a *Agent) Loop(ctx context.Context, o Observer) error {
 			return fmt.Errorf("this agent has to be started anew: %w", err)
 		}
 	}
+}
+
+// options are those of a pull in the loop.
+func (o Observer) options(wait time.Duration) Options {
+	return Options{Wait: wait, Waiting: o.Waiting, Begins: o.Begin, Watch: o.Step, Phase: o.Phase, loop: true}
 }
 
 // reloads reports that an agent can be started with the configuration as it is now. While it cannot, this one goes on
@@ -127,6 +141,7 @@ const bootTime = 10 * time.Minute
 
 // awaitBoot waits for the boot to end this agent; true means that it did not come, and the next pull asks again.
 func (a *Agent) awaitBoot(ctx context.Context) bool {
+	a.pulse.work(bootTime)
 	select {
 	case <-ctx.Done():
 		return false

@@ -274,7 +274,7 @@ func TestMonitoringPages(t *testing.T) {
 	expect("without etcd", "/readyz?verbose", 503, "pull: ok\n", "etcd: not ok: it did not answer the last pull, or the lease of this host ended: pullet doctor\n")
 	expect("without etcd", "/metrics", 200, "pullet_etcd_up 0\n")
 	expect("without etcd", "/healthz", 200, "ok\n")
-	a.pulse.due.Store(0)
+	a.pulse.work(-time.Hour)
 	expect("while it hangs", "/healthz?verbose", 503, "loop: not ok: nothing went on for longer than it may take: journalctl -u pullet-agent\n")
 	expect("while it hangs", "/readyz", 503, "not ok\n")
 }

@@ -53,6 +53,8 @@ func (c *Config) ownFiles() []ownFile {
 		{"agent.logs.headersFile", &c.Agent.Logs.HeadersFile, refused},
 		{"agent.logs.tokenFile", &c.Agent.Logs.TokenFile, refused},
 		{"agent.metrics.tokenFile", &c.Agent.Metrics.TokenFile, refused},
+		{"agent.traces.ca", &c.Agent.Traces.CA, public},
+		{"agent.traces.headersFile", &c.Agent.Traces.HeadersFile, refused},
 		{"agent.tls.cert", &c.Agent.TLS.Cert, public},
 		{"agent.tls.key", &c.Agent.TLS.Key, refused},
 		{"extensions.allowedSigners", &c.Extensions.AllowedSigners, public},

@@ -75,7 +75,7 @@ func TestOpenSecrets(t *testing.T) {
 	}
 	want := []string{
 		"etcd.tls.key", "etcd.operator.key", "datastore.backup.headersFile", "etcd.passwordFile", "agent.logs.headersFile", "agent.logs.tokenFile",
-		"agent.metrics.tokenFile", "agent.tls.key", "agent.webhooks.forge.tokenFile", "agent.webhooks.forge.secretFile",
+		"agent.metrics.tokenFile", "agent.traces.headersFile", "agent.tls.key", "agent.webhooks.forge.tokenFile", "agent.webhooks.forge.secretFile",
 		"repositories.main.auth.sshKey", "repositories.main.auth.passwordFile", "repositories.main.auth.tokenFile",
 	}
 	if !slices.Equal(got, want) {

@@ -28,6 +28,7 @@ const (
 // phases are those of one pull. Its methods may be called by several goroutines.
 type phases struct {
 	watch func(PhaseName) // sees each as it begins; may be nil
+	beats func(PhaseName) // the same, also each time that a phase goes on; may be nil
 
 	mu   sync.Mutex
 	past []Phase
@@ -42,6 +43,9 @@ func (p *phases) begin(name PhaseName) {
 		p.past, p.now = p.until(now), Phase{Name: name, Began: now}
 	}
 	p.mu.Unlock()
+	if p.beats != nil && name != "" {
+		p.beats(name)
+	}
 	if p.watch != nil && name != "" && !same {
 		p.watch(name)
 	}
@@ -53,6 +57,13 @@ func (p *phases) until(now time.Time) []Phase {
 		return p.past
 	}
 	return append(p.past, Phase{p.now.Name, p.now.Began, now})
+}
+
+// soFar are the phases up to now.
+func (p *phases) soFar() []Phase {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.until(time.Now())
 }
 
 // end ends the last one, and returns all.

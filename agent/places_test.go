@@ -91,7 +91,7 @@ func TestRenewalsCompare(t *testing.T) {
 	log.SetOutput(io.Discard)
 	config := Config{Node: Self{Node: render.Node{Name: "web1"}}}
 	config.Etcd.Endpoints = []string{"http://192.0.2.1:2379"}
-	p := &registration{self: &self{config: config}, connection: &connection{}, pulse: &pulse{began: time.Now()}, places: &places{node: "web1", log: logrus.NewEntry(log)}, joined: &joined{store: store}, local: &local{}}
+	p := &registration{self: &self{config: config}, connection: &connection{}, pulse: newPulse(), places: &places{node: "web1", log: logrus.NewEntry(log)}, joined: &joined{store: store}, local: &local{}}
 	p.pulse.work(time.Minute)
 	if p.local.Store, err = store.Doubts.Guard(t.Context(), "web1", state.Origin{}); err != nil {
 		t.Fatal(err)

@@ -68,7 +68,6 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 		return p.out, err
 	}
 	defer p.unlock(held)
-	p.agent.pulse.work(p.config.Agent.Deadline.Std() + 3*p.Wait + time.Hour)
 	ownProgram{p}.keepsFirst()
 	p.phases.begin(PhaseJoin)
 	defer func() {
@@ -86,6 +85,7 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	p.out.read(p.compiler.asked.sorted())
 	ownProgram{p}.cameBack(err)
 	p.nameBad()
+	tracing{p}.send(ctx, err)
 	if err == nil && p.out.asksForBoot(func(r *apply.Report) bool { return r.Reboot }) {
 		err = p.agent.host("").Reboot(ctx)
 	} else {
@@ -114,14 +114,15 @@ func (a *Agent) pull(ctx context.Context, o Options) *pull {
 	own := &local{fleet: member, dir: a.config.Paths.State}
 	p := &pull{self: a.self, agent: a, Options: o, out: out, log: log, local: own, joined: member}
 	p.waits.allowed, p.places.node, p.places.log = o.Wait, a.config.Node.Name, log
-	p.phases.watch = o.Phase
+	p.waits.pulse, p.phases.watch = a.pulse, o.Phase
+	p.phases.beats = func(name PhaseName) { a.pulse.work(a.within(name, o.Wait)) }
 	p.compiler = &compiler{
 		self: a.self, joined: member, versions: a.versions, out: out, offers: map[string]offered{},
 		ownVars: sync.OnceValues(a.readOwnVars), keys: newKeyring(&a.config), facts: sync.OnceValue(a.outside.Host.Facts),
 	}
 	p.reporter = &reporter{
 		joined: member, ctx: ctx, local: own, node: a.config.Node.Name, run: out.Run, out: out, log: log, shows: o.Waiting,
-		notes:  measures{p}.awaits,
+		notes:  func(w *lock.Wait) { p.waits.notes(w); measures{p}.awaits(w) },
 		begins: o.Begins, ends: o.Watch,
 		away: func(err error, asked time.Time) bool { return o.loop && a.away.begins(err, asked) },
 	}

@@ -39,7 +39,9 @@ func (r *reaction) runs(
 	}
 	o := r.options(ctx, program, gates, says, own)
 	r.applied = append(r.applied, o.Host)
+	over := r.agent.pulse.during(r.self.within(PhaseApply, r.Wait))
 	report, err := program.Run(ctx, o)
+	over()
 	end := gates.ended()
 	says.over(end.silent)
 	if err = errors.Join(err, own.Close()); err != nil {

@@ -24,7 +24,7 @@ type reporter struct {
 	run    string
 	out    *Outcome
 	shows  func(*lock.Wait)  // to who watches; may be nil
-	notes  func(*lock.Wait)  // for monitoring
+	notes  func(*lock.Wait)  // remembers each reason to wait
 	begins func(apply.Begun) // the same, of steps
 	ends   func(*apply.StepReport)
 	away   func(error, time.Time) bool // see outage.begins; always false outside of the loop

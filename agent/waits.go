@@ -14,6 +14,7 @@ import (
 type waits struct {
 	allowed time.Duration // in all
 	over    func()        // sees each wait that ends; may be nil
+	pulse   *pulse        // learns how long each wait may take; may be nil
 
 	mu      sync.Mutex
 	spent   time.Duration // of allowed
@@ -22,6 +23,14 @@ type waits struct {
 	since   time.Time     // since when any does
 	gate    *lock.Wait    // the last reason to wait at a gate inside the run; nil when nothing waits
 	awaited *lock.Wait    // the condition that began to wait last; nil: it waits no more
+	last    *lock.Wait    // the last reason that was given at all
+	past    []waited      // the waits that are over
+}
+
+// waited is a wait of a pull that is over.
+type waited struct {
+	gate, reason string
+	began, ended time.Time
 }
 
 // aLook is the time for one look at a gate where no time is left to wait.
@@ -62,31 +71,72 @@ func (w *waits) end() {
 
 // within waits as long as the pull may wait in all, and for one look at least.
 func (w *waits) within(ctx context.Context, wait func(context.Context) error) error {
-	limited, cancel := context.WithTimeout(ctx, max(aLook, w.allowed-w.begin()))
-	defer cancel()
+	left := max(aLook, w.allowed-w.begin())
 	defer w.end()
-	return wait(limited)
+	return w.bounded(ctx, left, wait)
 }
 
 // rest waits as long as the pull may wait in all, and fails at once when that time is up.
 func (w *waits) rest(ctx context.Context, wait func(context.Context)) error {
-	limited, cancel := context.WithTimeout(ctx, w.allowed-w.begin())
-	defer cancel()
+	left := w.allowed - w.begin()
 	defer w.end()
-	if limited.Err() == nil {
-		wait(limited)
-	}
-	return limited.Err()
+	return w.bounded(ctx, left, func(limited context.Context) error {
+		if limited.Err() == nil {
+			wait(limited)
+		}
+		return limited.Err()
+	})
 }
 
 // standBy waits for a place at a command, for as long in all commands together as the pull may wait. That time is not
 // taken from the gates of the rollout, which has nothing to do with a place that a dead node keeps.
 func (w *waits) standBy(ctx context.Context, wait func(context.Context) error) error {
 	began := time.Now()
-	limited, cancel := context.WithTimeout(ctx, max(aLook, w.allowed)-w.aside)
-	defer cancel()
 	defer func() { w.aside += time.Since(began) }()
+	return w.bounded(ctx, max(aLook, w.allowed)-w.aside, wait)
+}
+
+// bounded waits no longer than so, and says that to who looks whether the agent hangs.
+func (w *waits) bounded(ctx context.Context, atMost time.Duration, wait func(context.Context) error) error {
+	defer w.pulse.during(atMost + settleFor)()
+	defer w.passed(time.Now())
+	limited, cancel := context.WithTimeout(ctx, atMost)
+	defer cancel()
 	return wait(limited)
+}
+
+// mostWaits is how many waits of a pull are remembered, and ofOne how long one for the same may go on behind another to
+// count as that: conditions are asked again and again.
+const (
+	mostWaits = 200
+	ofOne     = 2 * time.Second
+)
+
+// passed remembers a wait for which a reason was given.
+func (w *waits) passed(began time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	why := cmp.Or(w.gate, w.awaited, w.last)
+	if why == nil {
+		return
+	}
+	now := time.Now()
+	for i := range w.past {
+		if before := &w.past[i]; before.gate == why.Gate && began.Sub(before.ended) < ofOne {
+			before.ended = now
+			return
+		}
+	}
+	if len(w.past) < mostWaits {
+		w.past = append(w.past, waited{why.Gate, why.Reason, began, now})
+	}
+}
+
+// notes is the reason to wait that was given last.
+func (w *waits) notes(why *lock.Wait) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last = why
 }
 
 // lasts reports that something is waited for now.

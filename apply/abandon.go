@@ -53,6 +53,9 @@ func (h *Host) abandoned() *Abandoned {
 	return &h.own
 }
 
+// checking is what an action does that only looks.
+const checking = "check"
+
 // bounded does something that may hang in a system call, and waits for it until ctx ended and the grace is over. What
 // do writes must be its own: it may still run after bounded returned. An action is called in this file alone; a test
 // over the source holds the others to it.
@@ -70,6 +73,9 @@ func bounded[T any](
 	type answer struct {
 		value T
 		err   error
+	}
+	if doing != checking { // of which a run makes thousands
+		defer h.bounds(ctx, a.grace())()
 	}
 	began, returned := time.Now(), make(chan answer, 1)
 	go func() {
@@ -147,7 +153,7 @@ func (s *boundStep) worksOn() []string {
 // compare asks the action what it would change.
 func (s *boundStep) compare(ctx context.Context, h *Host) (Change, error) {
 	act := s.act
-	return bounded(ctx, h, s, "check", func() (Change, error) { return act.Check(ctx, h) })
+	return bounded(ctx, h, s, checking, func() (Change, error) { return act.Check(ctx, h) })
 }
 
 // check compares a step with the host as one of the group.
@@ -211,6 +217,6 @@ func (s *boundStep) changeTogether(ctx context.Context, h *Host, act Joiner, all
 
 // isThere looks for a path. Where that cannot be told, something may be there.
 func (s *boundStep) isThere(ctx context.Context, h *Host, path string) bool {
-	gone, err := bounded(ctx, h, s, "check", func() (bool, error) { return h.gone(path), nil })
+	gone, err := bounded(ctx, h, s, checking, func() (bool, error) { return h.gone(path), nil })
 	return err != nil || !gone
 }

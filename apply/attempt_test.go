@@ -153,6 +153,7 @@ func TestTakenOver(t *testing.T) {
 	}
 	for _, name := range []string{"drifts", "new", "lost", "reacts"} {
 		one, two := *step(t, first, name), *step(t, again, name)
+		one.Began = two.Began
 		if one.Diff, one.Seconds, two.Seconds = "", 0, 0; fmt.Sprintf("%+v", one) != fmt.Sprintf("%+v", two) {
 			t.Errorf("%s\nfirst %+v\nagain %+v", name, one, two)
 		}

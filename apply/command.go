@@ -68,7 +68,9 @@ func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 	forget := h.recordProcess(cmd.Process.Pid)
 	started()
 	ended := h.runs(cmd.Process.Pid)
-	itself, err := waitGroup(ctx, cmd)
+	over := h.bounds(ctx, killGrace)
+	itself, err := waitGroup(ctx, cmd, over)
+	over()
 	ended()
 	forget()
 	output := Output{
@@ -103,9 +105,10 @@ func (e *NoProgramError) Error() string {
 	return fmt.Sprintf("cannot start %s: there is no such program on this host (PATH is %s)", e.name, e.path)
 }
 
-// waitGroup waits for the command, and ends it with all that came of it when ctx ends first. Itself says that it was
-// waiting for pullet to end.
-func waitGroup(ctx context.Context, cmd *exec.Cmd) (itself bool, err error) {
+// waitGroup waits for the command, and ends it with all that came of it when ctx ends first. It calls killed when it
+// can do no more: a process that hangs in a system call ends later, or never. Itself says that the command was waiting
+// for pullet to end.
+func waitGroup(ctx context.Context, cmd *exec.Cmd, killed func()) (itself bool, err error) {
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
 	select {
@@ -122,6 +125,7 @@ func waitGroup(ctx context.Context, cmd *exec.Cmd) (itself bool, err error) {
 		return itself, err
 	case <-time.After(killGrace):
 		all.signal(syscall.SIGKILL)
+		killed()
 		return itself, <-done
 	}
 }

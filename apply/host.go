@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	securejoin "github.com/cyphar/filepath-securejoin"
 
@@ -32,6 +33,9 @@ type Host struct {
 	Abandoned *Abandoned
 	// Live receives the lines that commands of steps print, as they come and one at a time. Nil: nobody watches.
 	Live func(step, line string)
+	// Bounds learns of each change and each command that begins and has an end by itself, and how long it may take at
+	// most; what it returns is called when that is over, once or more. Nil: nobody asks.
+	Bounds func(atMost time.Duration) (over func())
 	// Emit keeps an event until the fleet has it. Nil: nobody here does that.
 	Emit func(ctx context.Context, e EmittedEvent) error
 
@@ -67,6 +71,16 @@ type EmittedEvent struct {
 	Data   map[string]any // plain data, as JSON has it
 	Dedupe string
 	Hosts  []string // that it is about
+}
+
+// bounds tells who asks that something begins which ends with ctx, or a grace later. What it returns tells that it is
+// over.
+func (h *Host) bounds(ctx context.Context, grace time.Duration) (over func()) {
+	end, ends := ctx.Deadline()
+	if h.Bounds == nil || !ends {
+		return func() {}
+	}
+	return h.Bounds(time.Until(end) + grace)
 }
 
 // onceOnly is something that is done at most once in a run.

@@ -52,6 +52,7 @@ type StepReport struct {
 	Reacted bool              `json:"reacted,omitempty"` // it did what it does when something that it watches changed
 	Result  render.StepResult `json:"result"`
 	Seconds float64           `json:"seconds,omitempty"`
+	Began   time.Time         `json:"-"` // in this process; zero: it did not
 }
 
 // waits reports a step whose action succeeded and that did not get through what comes behind that.

@@ -36,6 +36,7 @@ type running struct {
 // newRunning is a step about to run, at its own place.
 func newRunning(ctx context.Context, x *execution, s *boundStep, r *StepReport) *running {
 	step := &running{x: x, step: s, place: s, r: r, run: ctx, started: time.Now()}
+	r.Began = step.started
 	step.admission.s, step.entry.s, step.gates.s, step.tries.s, step.mates.s = step, step, step, step, step
 	return step
 }

@@ -300,7 +300,7 @@ func (c Client) makeIndex(ctx context.Context, in *incoming) (err error) {
 		return err
 	}
 	_, err = child{
-		task: task{Do: taskIndex, Limits: c.Limits.whole()},
+		task: task{Do: taskIndex, Limits: c.Limits.Whole()},
 		file: pack,
 		made: func(r io.Reader) error {
 			_, err := io.Copy(f, io.LimitReader(r, indexSize(in.objects)))

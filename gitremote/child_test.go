@@ -25,7 +25,7 @@ func read(t *testing.T, pack []byte, l Limits) (peak int64, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := in.fill(bytes.NewReader(pack), l.whole()); err != nil {
+	if err := in.fill(bytes.NewReader(pack), l.Whole()); err != nil {
 		return 0, err
 	}
 	err = Client{Limits: l}.makeIndex(t.Context(), in)
@@ -219,7 +219,7 @@ func TestChildIsSeparated(t *testing.T) {
 	if err != nil || len(lacks) > 0 {
 		t.Fatalf("%v, %v", lacks, err)
 	}
-	c := child{task: task{Do: taskIndex, Limits: small.whole()}}
+	c := child{task: task{Do: taskIndex, Limits: small.Whole()}}
 	r, w, err := os.Pipe() // a pack that does not end: the child waits
 	if err != nil {
 		t.Fatal(err)
@@ -265,7 +265,7 @@ func TestCollect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := in.fill(io.LimitReader(neverEnding{}, 1<<20), small.whole()); err == nil {
+	if err := in.fill(io.LimitReader(neverEnding{}, 1<<20), small.Whole()); err == nil {
 		t.Fatal("no error")
 	}
 	if err := Collect(dir); err != nil {
@@ -325,7 +325,7 @@ func TestChildDiesWithItsParent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := child{task: task{Do: taskIndex, Limits: small.whole()}, file: r}
+		c := child{task: task{Do: taskIndex, Limits: small.Whole()}, file: r}
 		p, err := c.start(t.Context(), []byte(`{"Do":"index","Limits":{"Memory":268435456,"Time":20000000000,"Objects":10}}`), locks(nil)[0])
 		if err != nil {
 			t.Fatal(err)

@@ -49,7 +49,7 @@ func (c Client) list(ctx context.Context, r Remote) (l Listing, err error) {
 // Fetch gets objects and all that they need. What it returns without an error
 // is a pack whose objects were all read, with its index, both durable.
 func (c Client) Fetch(ctx context.Context, r Remote, q Request) (Fetched, error) {
-	ctx, cancel := deadline(ctx, c.Limits.whole().Time)
+	ctx, cancel := deadline(ctx, c.Limits.Whole().Time)
 	defer cancel()
 	return try(ctx, r, func() (Fetched, error) { return c.fetch(ctx, r, q) })
 }

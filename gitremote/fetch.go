@@ -113,14 +113,14 @@ func (c Client) receive(ctx context.Context, r Remote, q Request, to *incoming) 
 	if err != nil {
 		return nil, err
 	}
-	limit := c.Limits.whole().Disk
+	limit := c.Limits.Whole().Disk
 	lines := newLines(
 		&boundedReader{answer, limit, &LimitError{What: "the pack", Setting: "disk", Limit: bytesText(limit)}},
 	)
 	if shallow, err = lines.beforePack(q.Depth > 0); err != nil {
 		return nil, err
 	}
-	return shallow, to.fill(lines.packReader(), c.Limits.whole())
+	return shallow, to.fill(lines.packReader(), c.Limits.Whole())
 }
 
 // cause is why a context ended, or else the error.

@@ -339,7 +339,7 @@ func FuzzPack(f *testing.F) {
 			t.Fatal(err)
 		}
 		var index bytes.Buffer
-		if indexPack(file, &index, Limits{Memory: 8 << 20, Objects: 100}.whole()) != nil {
+		if indexPack(file, &index, Limits{Memory: 8 << 20, Objects: 100}.Whole()) != nil {
 			return
 		}
 		objects := int(binary.BigEndian.Uint32(text[8:]))

@@ -12,7 +12,7 @@ import (
 func Isolation(ctx context.Context) (lacks []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
-	c := child{task: task{Do: taskNothing, Limits: Limits{Time: time.Minute}.whole()}}
+	c := child{task: task{Do: taskNothing, Limits: Limits{Time: time.Minute}.Whole()}}
 	if os.Geteuid() != 0 {
 		lacks = append(
 			lacks,

@@ -24,7 +24,8 @@ const (
 	maxName    = 4096 // bytes of a reference's name
 )
 
-func (l Limits) whole() Limits {
+// Whole are the limits with their defaults.
+func (l Limits) Whole() Limits {
 	return Limits{
 		Memory:  cmp.Or(l.Memory, 1<<30),
 		Disk:    cmp.Or(l.Disk, 4<<30),

@@ -296,7 +296,7 @@ func (c Client) ofRepository(ctx context.Context, g *gitDir, t task, made func(i
 	if err != nil {
 		return reply{}, err
 	}
-	t.Limits = c.Limits.whole()
+	t.Limits = c.Limits.Whole()
 	return child{task: t, file: g.dir, owner: as, made: made}.run(ctx)
 }
 
@@ -312,7 +312,7 @@ func (c Client) receiveLocal(ctx context.Context, r Remote, q Request, to *incom
 		return err
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
-	l := c.Limits.whole()
+	l := c.Limits.Whole()
 	full := &LimitError{What: "the pack", Setting: "disk", Limit: bytesText(l.Disk)}
 	_, err = c.ofRepository(ctx, g, task{Do: taskPack, Wants: texts(q.Wants), Haves: texts(q.Haves)},
 		func(r io.Reader) error { return to.fill(&boundedReader{r, l.Disk, full}, l) })

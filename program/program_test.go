@@ -65,7 +65,8 @@ func (h *host) refused() *Refused {
 	return r
 }
 
-// TestReplaced: the installed file is compared by what is in it; the same contents in another file are the same program.
+// TestReplaced: the installed file is compared by what is in it; the same contents in another file are the same
+// program.
 func TestReplaced(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -86,7 +87,8 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestConfirm: the first program is kept at once; another one is when it made a pull, and ends what was refused before.
+// TestConfirm: the first program is kept at once; another one is when it made a pull, and ends what was refused
+// before.
 func TestConfirm(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)

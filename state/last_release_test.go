@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestKindsOfLastRelease: hosts with the last release and with this one share a record. So this one has the same kinds of
-// records: one that the last release does not know it takes for foreign. Who adds a kind has to write it only where every
-// registered node (Node.Agent) reads it, and to list it here with the test of that.
+// TestKindsOfLastRelease: hosts with the last release and with this one share a record. So this one has the same kinds
+// of records: one that the last release does not know it takes for foreign. Who adds a kind has to write it only where
+// every registered node (Node.Agent) reads it, and to list it here with the test of that.
 func TestKindsOfLastRelease(t *testing.T) {
 	t.Parallel()
 	rev, err := exec.Command("git", "describe", "--tags", "--abbrev=0", "--match", "v*", "HEAD^").Output()

@@ -246,21 +246,23 @@ func agentCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			reload := make(chan os.Signal, 1)
 			signal.Notify(reload, syscall.SIGHUP)
+			service := newUnit()
 			for {
-				err := a.agent(cmd.Context(), reload)
+				err := a.agent(cmd.Context(), service, reload)
 				switch {
 				case errors.Is(err, agent.ErrReplaced):
 					return program.Continue()
 				case !errors.Is(err, agent.ErrReload):
 					return err
 				}
+				service.reloads()
 			}
 		},
 	}
 }
 
 // agent runs the loop until a signal stops it or the configuration changes.
-func (a *app) agent(ctx context.Context, reload <-chan os.Signal) (err error) {
+func (a *app) agent(ctx context.Context, service *unit, reload <-chan os.Signal) (err error) {
 	config, err := a.readConfig()
 	if err != nil {
 		return err
@@ -283,10 +285,10 @@ func (a *app) agent(ctx context.Context, reload <-chan os.Signal) (err error) {
 	}
 	log.WithField("version", build().Version).Info("the agent starts")
 	defer log.Info("the agent ends")
-	return node.Loop(
-		ctx,
-		agent.Observer{Waiting: says.Waiting, Begin: says.Begin, Step: says.Step, Pulled: says.Pulled, Reload: reload},
-	)
+	service.log = log
+	defer context.AfterFunc(ctx, func() { service.stops(config.Agent.Finish.Std()) })()
+	o := agent.Observer{Waiting: says.Waiting, Begin: says.Begin, Step: says.Step, Pulled: says.Pulled, Reload: reload}
+	return node.Loop(ctx, service.watches(o))
 }
 
 func factsCommand(a *app) *cobra.Command {

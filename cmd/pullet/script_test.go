@@ -45,7 +45,7 @@ func scripts() testscript.Params {
 		Dir:       "testdata/script",
 		Setup:     setupScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"address": freeAddress, "as": asNode, "calm": runCalm, "commit": commitAll, "damage": damageRecord, "etcd": showEtcd, "exits": exits, "forge": forgeVersion, "gitserver": runGitServer, "keeps": runKeeps, "logstore": runLogStore, "lose": loseNode, "member": runMember, "milestones": milestones, "node": writeNode,
+			"address": freeAddress, "as": asNode, "calm": runCalm, "collector": runCollector, "commit": commitAll, "damage": damageRecord, "etcd": showEtcd, "exits": exits, "forge": forgeVersion, "gitserver": runGitServer, "keeps": runKeeps, "logstore": runLogStore, "lose": loseNode, "member": runMember, "milestones": milestones, "node": writeNode,
 			"nospace": runNoSpace, "fill": fillDatastore, "react": react, "reacted": reacted, "receives": runReceives, "subst": substFiles,
 			"store": runStore, "tag": tagHead, "typed": isTyped, "waitfor": waitFor, "web": runWeb,
 		},

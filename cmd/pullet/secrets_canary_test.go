@@ -2,13 +2,17 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -75,11 +79,12 @@ var secretPlaces = []string{
 	`{name: '%[1]s {{ item.name }}', forEach: {{ toJson (list (dict "name" "a" "s" vars.db.password)) }}, action: file.managed, parameters: {name: /etc/%[1]s, content: '{{ item.s }} %[2]s'}}`,
 }
 
-// secretFleet is a node with a secret, and all that its pulls print and leave.
+// secretFleet is a node with a secret, and all that its pulls print, trace and leave.
 type secretFleet struct {
 	t       *testing.T
 	dir     string
 	printed bytes.Buffer
+	traced  bytes.Buffer
 }
 
 func (f *secretFleet) write(name, text string) {
@@ -123,6 +128,7 @@ func (f *secretFleet) left(secrets []string) (found []string) {
 		}
 	}
 	look("printed", f.printed.Bytes())
+	look("traced", f.traced.Bytes())
 	err := filepath.WalkDir(filepath.Join(f.dir, "state"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() || strings.Contains(path, "/lastgood/") {
 			return err
@@ -135,6 +141,21 @@ func (f *secretFleet) left(secrets []string) (found []string) {
 		f.t.Fatal(err)
 	}
 	return found
+}
+
+// collector is the address of one that takes the traces of pulls, and keeps them as they come.
+func (f *secretFleet) collector() string {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := gzip.NewReader(r.Body)
+		if err == nil {
+			_, err = io.Copy(&f.traced, body)
+		}
+		if err != nil {
+			f.t.Error(err)
+		}
+	}))
+	f.t.Cleanup(server.Close)
+	return server.URL
 }
 
 // digits are those of the random part of a secret.
@@ -169,7 +190,7 @@ func newSecretFleet(t *testing.T, secret string) *secretFleet {
 	f.write("repo/macros/m.yaml", "wrapped: {template.expression: [{content: '<{{ .what }}>'}], params: [what]}\n")
 	f.write("repo/base/jobs.yaml", "jobs: {'*': [{name: site}]}\n")
 	f.write("pullet.yaml", fmt.Sprintf("node: {name: web1}\nrepositories: [{name: main, url: %s/repo}]\n"+
-		"paths: {state: state, hostVars: vars.d}\nsecrets: {identities: host.key}\n", f.dir))
+		"paths: {state: state, hostVars: vars.d}\nsecrets: {identities: host.key}\nagent: {traces: {endpoint: %q}}\n", f.dir, f.collector()))
 	f.exec("git", "init", "-q", "-b", "main", "repo")
 	if err := os.MkdirAll(f.dir+"/root/etc/cron.d", 0o755); err != nil {
 		t.Fatal(err)
@@ -178,8 +199,8 @@ func newSecretFleet(t *testing.T, secret string) *secretFleet {
 }
 
 // TestNoSecretIsLeft: whatever steps and templates do with a secret, neither it nor what they made of it is in what
-// pullet prints, nor in any byte of its state directory: journal, reports, records, the embedded etcd. It is only where
-// steps put it.
+// pullet prints and traces, nor in any byte of its state directory: journal, reports, records, the embedded etcd. It is
+// only where steps put it.
 func TestNoSecretIsLeft(t *testing.T) {
 	seeds := 24
 	if testing.Short() {
@@ -227,6 +248,9 @@ func TestNoSecretIsLeft(t *testing.T) {
 			}
 			if data, err := os.ReadFile(f.dir + "/root/etc/key"); err != nil || !strings.Contains(string(data), secret) {
 				t.Errorf("the step did not write its file: %q, %v\n%s", data, err, f.printed.String())
+			}
+			if !strings.Contains(f.traced.String(), "site/key") {
+				t.Error("there is no trace of the steps")
 			}
 			if !strings.Contains(f.printed.String(), "not shown") {
 				t.Errorf("nothing was hidden:\n%s", f.printed.String())

@@ -12,8 +12,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// besideLast are the scripts of whole rollouts, with gates, failures and operators, that fleets of two releases of pullet
-// run as well.
+// besideLast are the scripts of whole rollouts, with gates, failures and operators, that fleets of two releases of
+// pullet run as well.
 func besideLast() []string {
 	return []string{
 		"gate_canary", "gate_halt", "gate_killed", "gate_roles", "gate_serialize", "gate_slot", "gate_sync", "gate_target",
@@ -22,8 +22,8 @@ func besideLast() []string {
 	}
 }
 
-// TestLastRelease: the last release and this one work on one record. Scripts of rollouts say the same when some nodes run
-// the one and some the other, whichever of them proposes, holds a slot, opens a barrier or is asked by an operator.
+// TestLastRelease: the last release and this one work on one record. Scripts of rollouts say the same when some nodes
+// run the one and some the other, whichever of them proposes, holds a slot, opens a barrier or is asked by an operator.
 func TestLastRelease(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the last release: run without -short")

@@ -39,7 +39,7 @@ func stopsUnit(pid int, unit string) bool {
 	return false
 }
 
-// stops reports a process that tells systemd to stop a unit. Its command line is as /proc shows it.
+// stops reports a process that tells systemd to stop a unit, and waits for that. Its command line is as /proc shows it.
 func stops(commandLine []byte, unit string) bool {
 	var args []string
 	for arg := range bytes.SplitSeq(bytes.TrimRight(commandLine, "\x00"), []byte{0}) {
@@ -47,6 +47,9 @@ func stops(commandLine []byte, unit string) bool {
 	}
 	names := func(arg string) bool { return strings.TrimSuffix(arg, ".service")+".service" == unit }
 	verb := func(arg string) bool { return slices.Contains(stopVerbs, arg) }
+	if slices.Contains(args, "--no-block") {
+		return false
+	}
 	return path.Base(args[0]) == "systemctl" && slices.ContainsFunc(args, verb) && slices.ContainsFunc(args[1:], names)
 }
 

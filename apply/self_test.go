@@ -18,6 +18,7 @@ func TestStops(t *testing.T) {
 		"systemctl restart nginx":                              false,
 		"systemctl status pullet-agent":                        false,
 		"systemctl reload pullet-agent":                        false,
+		"systemctl --no-block stop pullet-agent":               false, // it waits for nothing
 		"sh -c systemctl restart pullet-agent":                 false, // its child is the one that waits
 		"systemctl condrestart pullet-agent":                   true,
 		"systemctl reload-or-restart pullet-agent":             true,

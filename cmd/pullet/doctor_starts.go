@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"os"
 	"path/filepath"
@@ -98,6 +99,9 @@ func installed(root string) bool {
 // pullsLine is a line of a crontab, or of a script that cron runs, with pullet pull.
 var pullsLine = regexp.MustCompile(`^[^#]*\bpullet\b.*\bpull\b`)
 
+// elsewhere is what a line names that acts only where systemd is not the init, as that of the packages does.
+const elsewhere = "/run/systemd/system"
+
 // crontab is the file that makes cron start pulls, and what kept from looking.
 func crontab(root string) (file string, unread error) {
 	for _, pattern := range []string{
@@ -134,7 +138,7 @@ func startsPulls(file string) (bool, error) {
 	lines := bufio.NewScanner(io.LimitReader(f, mostCrontab))
 	lines.Buffer(nil, mostCrontab)
 	for lines.Scan() {
-		if pullsLine.Match(lines.Bytes()) {
+		if pullsLine.Match(lines.Bytes()) && !bytes.Contains(lines.Bytes(), []byte(elsewhere)) {
 			return true, nil
 		}
 	}

@@ -126,6 +126,7 @@ func setupLab(env *testscript.Env, share string) error {
 	for key, value := range map[string]string{
 		"GOCACHE": build, "GOMODCACHE": modules,
 		"LAB_SCRIPT": script, "PULLET_LAB": name, "PULLET_LAB_OWNER": fmt.Sprint(os.Getpid()), "PATH": env.Getenv("PATH") + ":/usr/sbin:/sbin",
+		"PROGRAM": filepath.Join(share, "bin/pullet"),
 		"SYSTEMD": filepath.Join(filepath.Dir(script), "systemd"),
 		"PORTS":   filepath.Join(filepath.Dir(script), "../cmd/pullet/testdata/ports"),
 		"HOME":    env.WorkDir, "GIT_CONFIG_NOSYSTEM": "1",

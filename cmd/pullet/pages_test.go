@@ -84,6 +84,10 @@ func TestDatastorePage(t *testing.T) {
 		"lab/datastore.txtar", "lab/datastore_faults.txtar", "lab/fleet.txtar", "lab/fleet_restore.txtar")
 }
 
+func TestPackagesPage(t *testing.T) {
+	pageRuns(t, "packages.md", 5, "lab/package.txtar", "lab/datastore.txtar", "lab/datastore_faults.txtar")
+}
+
 // TestCrontab: doctor knows the crontab of docs/node.md, and a script runs its command with a shorter splay.
 func TestCrontab(t *testing.T) {
 	page, err := os.ReadFile("../../docs/node.md")

@@ -47,7 +47,7 @@ func (a completions) complete(root *cobra.Command) {
 		"enable --host": nodes, "enable --role": roles, "enable --version": versions, "disable --host": nodes,
 		"disable --role": roles,
 		" --output":      outputs, "run --target": nodes, "run --stage": nodes, "run --cancel": a.ofFleet(commandsIn),
-		" --log-format": fixed("text", "json"), "failures --category": fixed(state.Categories()...),
+		" --log-format": fixed("text", "json"), " --color": fixed(colorForms()...), " --times": fixed(timesForms()...), "failures --category": fixed(state.Categories()...),
 		"event emit --host": nodes,
 		"nodes --role":      roles, "nodes --state": fixed(allStates...), "rollout resume --role": roles,
 		"set-status --node": nodes, "forget --job": a.leftJobs,

@@ -30,7 +30,7 @@ func (a completions) complete(root *cobra.Command) {
 	for path, find := range map[string]candidates{
 		"explain": places(topicNames), "schema": places(kindNames), "facts": places(fixed(factNames()...)),
 		"history": places(a.runs),
-		"verify":  first(versions, nodes), "wait": places(versions), "decommission": places(nodes),
+		"verify":  first(versions, nodes), "wait": places(versions), "logs": places(nodes, a.logRuns), "decommission": places(nodes),
 		"rollout start": places(versions), "rollout undo": places(versions), "rollout settle": places(a.ofFleet(targetedIn)),
 		"events": places(a.ofFleet(eventsIn)), "events show": places(a.ofFleet(eventIDsIn)),
 		"reactions show": places(a.ofFleet(runsIn)), "reactions pause": places(a.ofFleet(reactionsIn)),

@@ -27,6 +27,9 @@ func openKeyboard(in io.Reader) *keyboard {
 	if err != nil { // no terminal
 		return k
 	}
+	if group, err := unix.IoctlGetInt(k.fd, unix.TIOCGPGRP); err == nil && group != unix.Getpgrp() {
+		return k // another program has the keyboard; who takes it is stopped
+	}
 	now := *was
 	now.Lflag &^= unix.ICANON | unix.ECHO
 	now.Cc[unix.VMIN], now.Cc[unix.VTIME] = 1, 0

@@ -153,7 +153,7 @@ func (a *app) root() *cobra.Command {
 		eventsCommand(a), eventCommand(a), reactionsCommand(a),
 		runCommand(a), enableCommand(a), disableCommand(a), fleetCommand(a), extensionCommand(a),
 		verifyCommand(a), pendingCommand(a), waitCommand(a), setStatusCommand(a), decommissionCommand(a),
-		historyCommand(a), journalCommand(a), doctorCommand(a), selftestCommand(a), fallbackCommand(a),
+		historyCommand(a), logsCommand(a), journalCommand(a), doctorCommand(a), selftestCommand(a), fallbackCommand(a),
 		initCommand(a), validateCommand(a), renderCommand(a), secretsCommand(a), explainCommand(a), schemaCommand(a),
 		graphCommand(a),
 		evalCommand(a), demoCommand(a), versionCommand(a),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,7 +93,8 @@ func (v rolloutPicture) print(w io.Writer) {
 		v.printHeading(w, "at work", upgrading, len(nodes))
 		t := columns(w)
 		for _, n := range nodes[:min(len(nodes), mostExceptions)] {
-			fmt.Fprintf(t, "  %s\t%s\t%s\n", n.Node, age(w, n.Since), orDash(n.Why))
+			fmt.Fprintf(t, "  %s\t%s\t%s\n", n.Node, age(w, n.Since),
+				cmp.Or(n.Why, v.status.held[n.Node].Step, "begins"))
 		}
 		t.Flush()
 		if more := len(nodes) - mostExceptions; more > 0 {

@@ -88,10 +88,11 @@ func (p *progress) tell() {
 		text, since = p.wait.Error(), " (for "+ago(p.wait.Since)+")"
 	case len(p.now) > 0:
 		b := p.oldest()
-		text, since = fmt.Sprintf("%s: %s: %s", b.Place(), b.Title, b.Doing), " (for "+ago(p.since[b.ID])+")"
+		doing := b.Doing
 		if p.live && p.said != "" {
-			text += ": " + p.said
+			doing = p.said
 		}
+		text, since = fmt.Sprintf("%s: %s: %s", b.Place(), b.Title, doing), " (for "+ago(p.since[b.ID])+")"
 	case p.steps > 0 && (p.phase == "" || p.phase == agent.PhaseApply):
 		text = fmt.Sprintf("%s done, the last: %s", count(p.steps, "step"), p.last)
 	case p.doing != "":

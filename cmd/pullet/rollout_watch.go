@@ -162,9 +162,12 @@ func (g rolloutGroup) bar(behind map[rune]int, long int) string {
 		}
 	}
 	text := b.String()
-	if len(text) < long && text != "" { // what was rounded off goes to the most
-		most := slices.MaxFunc(parts, func(x, y rune) int { return behind[x] - behind[y] })
-		text = strings.Replace(text, string(most), strings.Repeat(string(most), long-len(text)+1), 1)
+	most := string(slices.MaxFunc(parts, func(x, y rune) int { return behind[x] - behind[y] }))
+	switch off := long - len(text); { // what was rounded is made good where there is most
+	case off > 0 && text != "":
+		text = strings.Replace(text, most, strings.Repeat(most, off+1), 1)
+	case off < 0:
+		text = strings.Replace(text, most, "", -off)
 	}
 	return text
 }

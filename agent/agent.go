@@ -58,7 +58,7 @@ func New(c Config, build string, log *logrus.Entry) (*Agent, error) {
 	if err := os.MkdirAll(c.Paths.State, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
-	p, err := puller.Open(c.repositoriesDir(), c.Repositories, c.Agent.Git.limits(), log)
+	p, err := puller.Open(repositoriesDir(c), c.Repositories, c.Agent.Git.limits(), log)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func randomID() string {
 	return hex.EncodeToString(b)
 }
 
-func (c Config) repositoriesDir() string { return filepath.Join(c.Paths.State, "repositories") }
+func repositoriesDir(c Config) string { return filepath.Join(c.Paths.State, "repositories") }
 
 // Received is how many bytes of the repositories came so far, while a pull fetches them. Anybody may ask meanwhile.
-func (c Config) Received() int64 { return puller.Received(c.repositoriesDir()) }
+func Received(c Config) int64 { return puller.Received(repositoriesDir(c)) }

@@ -19,7 +19,7 @@ const MostOfLog = 32 << 20
 
 // LogAddress is where the log of a run of a node is by agent.logs.put of this host, without what may be a secret; ""
 // without a log store. A run and a version come from the fleet's record, so they are parts of the path and no more.
-func (c Config) LogAddress(node, run, version string) string {
+func LogAddress(c Config, node, run, version string) string {
 	if c.Agent.Logs.Put == "" {
 		return ""
 	}
@@ -29,9 +29,9 @@ func (c Config) LogAddress(node, run, version string) string {
 }
 
 // FetchLog fetches the log of a run of a node. It asks the server of agent.logs.put alone, with the credentials of this
-// host: an address that the fleet's record has is never asked, because any node may have written it there. A redirect is
-// not followed. Of a log longer than MostOfLog the beginning is returned, and cut is true.
-func (c Config) FetchLog(ctx context.Context, node, run, version string) (text []byte, cut bool, err error) {
+// host: an address that the fleet's record has is never asked, because any node may have written it there. A redirect
+// is not followed. Of a log longer than MostOfLog the beginning is returned, and cut is true.
+func FetchLog(ctx context.Context, c Config, node, run, version string) (text []byte, cut bool, err error) {
 	l := c.Agent.Logs
 	if !safetext.Name(node) || !safetext.Word(run) || strings.Trim(run, ".") == "" {
 		return nil, false, fmt.Errorf("%q is no run of a node", safetext.Line(node+"/"+run, 100))

@@ -159,7 +159,7 @@ func (a historyCmd) showRun(dir string, runs []string, name string) error {
 			fmt.Fprintln(a.out, line)
 		}
 	}
-	a.recap(r.Node+": "+withCommit(&state.Version{ID: r.Version, Release: r.Release}), &r)
+	recap(a.out, r.Node+": "+withCommit(&state.Version{ID: r.Version, Release: r.Release}), &r)
 	return nil
 }
 

@@ -122,12 +122,12 @@ func (l logsCmd) fetch(ctx context.Context, store *state.Store, config agent.Con
 	if err != nil {
 		return err
 	}
-	at := config.LogAddress(args[0], run.Run, run.Version)
+	at := agent.LogAddress(config, args[0], run.Run, run.Version)
 	if run.Log != "" && run.Log != at {
-		return fmt.Errorf("%s says that it put the log of run %s to %s; agent.logs.put of this host makes %s of it, and only "+
-			"that server is asked", args[0], run.Run, run.Log, at)
+		return fmt.Errorf("%s says that it put the log of run %s to %s; agent.logs.put of this host makes %s of it, and "+
+			"only that server is asked", args[0], run.Run, run.Log, at)
 	}
-	text, cut, err := config.FetchLog(ctx, args[0], run.Run, run.Version)
+	text, cut, err := agent.FetchLog(ctx, config, args[0], run.Run, run.Version)
 	if err != nil {
 		return fmt.Errorf("%w; the reports of %s are on that host: pullet history", err, args[0])
 	}

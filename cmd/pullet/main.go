@@ -124,7 +124,7 @@ func (a *app) root() *cobra.Command {
 			if err := a.checkOutput(cmd.Name()); err != nil {
 				return err
 			}
-			return a.setLook()
+			return setLook(a)
 		},
 	}
 	root.Version = build().String()
@@ -226,7 +226,7 @@ func (a *app) checkOutput(command string) error {
 }
 
 // setLook decides how the outputs show things.
-func (a *app) setLook() error {
+func setLook(a *app) error {
 	if all := colorForms(); !slices.Contains(all, a.color) {
 		return usage(fmt.Errorf("--color %q: use %s", a.color, oneOf(all)))
 	}

@@ -151,8 +151,8 @@ func printKeeping(w io.Writer, all []apply.Leftover) {
 }
 
 // recap is the last line of a report: what it was about, and its counts.
-func (a *app) recap(about string, r *apply.Report) {
-	_ = inked(a.out, append([]span{{noInk, about + ": "}}, counted(counts(r))...)...) // as with every line for people
+func recap(w io.Writer, about string, r *apply.Report) {
+	_ = inked(w, append([]span{{noInk, about + ": "}}, counted(counts(r))...)...) // as with every line for people
 }
 
 // counts is what became of the steps of a report, and how long it took.

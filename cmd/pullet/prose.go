@@ -2,8 +2,8 @@ package main
 
 import "strings"
 
-// fold breaks a text between its words into lines of so many columns at most. A longer word is broken, too: the terminal
-// would do it at its edge, and lose the indentation.
+// fold breaks a text between its words into lines of so many columns at most. A longer word is broken, too: the
+// terminal would do it at its edge, and lose the indentation.
 func fold(text string, most int) []string {
 	var lines []string
 	line, long := "", 0

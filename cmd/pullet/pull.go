@@ -131,7 +131,7 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, p pullFlags) (err error)
 		return err
 	}
 	o.By = a.operator()
-	show, stop := a.watcher(cmd.Context(), log, logged, p.quiet, config.Received)
+	show, stop := a.watcher(cmd.Context(), log, logged, p.quiet, func() int64 { return agent.Received(config) })
 	o.Waiting, o.Begins, o.Watch, o.Phase = show.Waiting, show.Begin, show.Step, show.Phase
 	if live || !p.quiet && drawable(a.err) {
 		node.Live = show.Live

@@ -109,7 +109,8 @@ func (v rolloutPicture) print(w io.Writer) {
 func (v rolloutPicture) changes() []change {
 	out := []change{{"", fmt.Sprintf("%s: %s: %s", v.Version, v.State, v.status.counts())}}
 	for _, g := range v.Groups {
-		out = append(out, change{g.Group + "/", fmt.Sprintf("group %s: %d of %d done, %s", g.Group, g.Done, g.Nodes, g.stateText())})
+		line := fmt.Sprintf("group %s: %d of %d done, %s", g.Group, g.Done, g.Nodes, g.stateText())
+		out = append(out, change{g.Group + "/", line})
 	}
 	return append(out, v.status.changes()...)
 }

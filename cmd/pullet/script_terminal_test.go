@@ -80,8 +80,8 @@ func passOn(signals <-chan os.Signal, screen *os.File, to *os.Process) {
 	}
 }
 
-// openTerminal is a terminal with so many columns and rows, which changes nothing of what it is sent: the side of the screen,
-// and that of programs.
+// openTerminal is a terminal with so many columns and rows, which changes nothing of what it is sent: the side of the
+// screen, and that of programs.
 func openTerminal(columns, rows int) (screen, line *os.File, err error) {
 	if screen, err = os.OpenFile("/dev/ptmx", os.O_RDWR, 0); err != nil {
 		return nil, nil, err

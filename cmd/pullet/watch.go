@@ -14,8 +14,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// watch shows something of the fleet's record as it changes, until it ends or somebody ends it: on a terminal it has the
-// screen for itself, elsewhere each change is a line or, with -o json, a document.
+// watch shows something of the fleet's record as it changes, until it ends or somebody ends it: on a terminal it has
+// the screen for itself, elsewhere each change is a line or, with -o json, a document.
 type watch struct {
 	*app
 	store *state.Store
@@ -197,8 +197,8 @@ func (w *watch) follow(ctx context.Context, reads chan<- reading, again <-chan s
 	}
 }
 
-// The rhythm in which a record is read, where a reading of it takes so long. Of a small fleet a reading takes no time;
-// of ten thousand nodes it takes most of a second, and somebody changes all the time.
+// pauseAfter is how long after a reading of the record that took so long the next one is made at the earliest: in a
+// fleet of ten thousand nodes something happens all the time.
 func pauseAfter(took time.Duration) time.Duration { return min(10*took, 30*time.Second) }
 
 // quietPoll is how long a fleet in which nothing happens is not read. A lease that ends, of a node that is lost, rings

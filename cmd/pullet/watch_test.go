@@ -9,8 +9,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestWatchOutlastsEtcd: the picture stays while etcd is away, and says how old it is; what cannot be read for good ends
-// it.
+// TestWatchOutlastsEtcd: the picture stays while etcd is away, and says how old it is; what cannot be read for good
+// ends it.
 func TestWatchOutlastsEtcd(t *testing.T) {
 	var out, errs strings.Builder
 	w := &watch{app: &app{out: &out, err: &errs, output: "table"}, screen: newScreen(&out)}

@@ -58,7 +58,7 @@ func New(c Config, build string, log *logrus.Entry) (*Agent, error) {
 	if err := os.MkdirAll(c.Paths.State, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
-	p, err := puller.Open(filepath.Join(c.Paths.State, "repositories"), c.Repositories, c.Agent.Git.limits(), log)
+	p, err := puller.Open(repositoriesDir(c), c.Repositories, c.Agent.Git.limits(), log)
 	if err != nil {
 		return nil, err
 	}
@@ -126,3 +126,8 @@ func randomID() string {
 	rand.Read(b) // never fails: crypto/rand ends the program instead
 	return hex.EncodeToString(b)
 }
+
+func repositoriesDir(c Config) string { return filepath.Join(c.Paths.State, "repositories") }
+
+// Received is how many bytes of the repositories came so far, while a pull fetches them. Anybody may ask meanwhile.
+func Received(c Config) int64 { return puller.Received(repositoriesDir(c)) }

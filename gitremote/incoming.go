@@ -250,3 +250,14 @@ func (w *hashedTail) Write(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// Received is how many bytes the fetches that go on now have received, below their scratch directory.
+func Received(scratch string) (n int64) {
+	packs, _ := filepath.Glob(filepath.Join(scratch, quarantinePrefix+"*", "pack")) // the pattern is a good one
+	for _, pack := range packs {
+		if info, err := os.Lstat(pack); err == nil { // else it ended just now
+			n += info.Size()
+		}
+	}
+	return n
+}

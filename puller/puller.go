@@ -44,7 +44,7 @@ func Open(dir string, sources []Source, limits gitremote.Limits, log *logrus.Ent
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the repositories: %w", err)
 	}
-	client := gitremote.Client{Scratch: filepath.Join(dir, "incoming"), Limits: limits}
+	client := gitremote.Client{Scratch: scratch(dir), Limits: limits}
 	for _, src := range sources {
 		r := newRepository(filepath.Join(dir, src.Name), src, client, log)
 		if mine {
@@ -276,3 +276,9 @@ func (p *Puller) repository(name string) (*repository, error) {
 	}
 	return nil, fmt.Errorf("there is no repository %q in the configuration", name)
 }
+
+// scratch is where fetches keep what they have not checked yet.
+func scratch(dir string) string { return filepath.Join(dir, "incoming") }
+
+// Received is how many bytes the fetches that go on now have received, where a puller works in dir.
+func Received(dir string) int64 { return gitremote.Received(scratch(dir)) }

@@ -45,7 +45,7 @@ func TestCompletionEnds(t *testing.T) {
 // TestCompletionTables: the commands and flags of the tables are there.
 func TestCompletionTables(t *testing.T) {
 	root := (&app{out: io.Discard, err: io.Discard}).root()
-	for _, path := range [][]string{{"explain"}, {"schema"}, {"facts"}, {"history"}, {"verify"}, {"wait"}, {"decommission"}, {"rollout", "start"}, {"rollout", "undo"}, {"rollout", "settle"}, {"services"}, {"set-status"}, {"extension", "remove"}, {"events"}, {"events", "show"}, {"reactions", "show"}, {"reactions", "pause"}, {"reactions", "resume"}} {
+	for _, path := range [][]string{{"explain"}, {"schema"}, {"facts"}, {"history"}, {"logs"}, {"verify"}, {"wait"}, {"decommission"}, {"rollout", "start"}, {"rollout", "undo"}, {"rollout", "settle"}, {"services"}, {"set-status"}, {"extension", "remove"}, {"events"}, {"events", "show"}, {"reactions", "show"}, {"reactions", "pause"}, {"reactions", "resume"}} {
 		if c, rest, err := root.Find(path); err != nil || len(rest) > 0 || c.ValidArgsFunction == nil {
 			t.Errorf("%q completes no argument: %v", path, err)
 		}

@@ -85,7 +85,7 @@ func printSurvey(out io.Writer, s datastore.Survey) error {
 		}
 		written := "-"
 		if !m.Written.IsZero() {
-			written = ago(m.Written) + " ago"
+			written = when(out, m.Written)
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n",
 			cmp.Or(safetext.Line(m.Node, 64), "-"), survivorState(m, s.Runs), term, entry, written)

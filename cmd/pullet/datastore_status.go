@@ -76,14 +76,13 @@ func (a datastoreCmd) status(ctx context.Context, store *state.Store) error {
 	if done, err := a.structured(out); done || err != nil {
 		return err
 	}
-	if err := a.printMembers(out); err != nil {
-		return err
-	}
-	if out.Rotates != "" {
-		fmt.Fprintln(a.out, "rotation: "+out.Rotates)
-	}
-	a.printWanted(out)
-	return nil
+	return onPage(a.out, func(w io.Writer) {
+		out.printMembers(w)
+		if out.Rotates != "" {
+			fmt.Fprintln(w, "rotation: "+out.Rotates)
+		}
+		out.printWanted(w)
+	})
 }
 
 // statusWithout shows the members that answer where they are too few for the record; err is why that cannot be read.
@@ -109,21 +108,21 @@ func (a datastoreCmd) statusWithout(ctx context.Context, err error) error {
 	if done, failed := a.structured(out); done || failed != nil {
 		return cmp.Or(failed, err)
 	}
-	return cmp.Or(a.printMembers(out), err)
+	return cmp.Or(onPage(a.out, out.printMembers), err)
 }
 
-func (a datastoreCmd) printMembers(out datastoreStatus) error {
-	fmt.Fprintln(a.out, out.Bears)
-	if out.Unlike != "" {
-		fmt.Fprintln(a.out, out.Unlike)
+func (s datastoreStatus) printMembers(w io.Writer) {
+	fmt.Fprintln(w, s.Bears)
+	if s.Unlike != "" {
+		fmt.Fprintln(w, s.Unlike)
 	}
-	t := columns(a.out)
+	t := columns(w)
 	fmt.Fprintln(t, "NODE\tROLE\tSTATE\tSIZE\tLACKS\tENDPOINT")
-	for _, m := range out.Members {
+	for _, m := range s.Members {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n",
 			cmp.Or(safetext.Line(m.Node, 64), "-"), m.Role, memberState(m), bytesText(m.Size), m.Lag, orDash(m.Endpoint))
 	}
-	return t.Flush()
+	t.Flush()
 }
 
 // bytesText is a size in the larger of two units that fits.
@@ -147,9 +146,9 @@ func memberState(m datastore.Member) string {
 	return "ok"
 }
 
-func (a datastoreCmd) printWanted(s datastoreStatus) {
+func (s datastoreStatus) printWanted(w io.Writer) {
 	if s.Wanted == nil {
-		fmt.Fprintln(a.out,
+		fmt.Fprintln(w,
 			"wanted: the repository says nothing (config: {dataStore: {type: etcd, count: 3}} in pullet.yaml)")
 		return
 	}
@@ -157,16 +156,16 @@ func (a datastoreCmd) printWanted(s datastoreStatus) {
 	for _, h := range s.Wanted.Hosts {
 		may = append(may, h.Node)
 	}
-	fmt.Fprintf(a.out, "wanted: %d of %s; one that is away for %s is replaced\n",
+	fmt.Fprintf(w, "wanted: %d of %s; one that is away for %s is replaced\n",
 		s.Wanted.Count, safetext.Some(may, 6), time.Duration(s.Wanted.Timeout*float64(time.Second)))
 	if s.Waits != "" {
-		fmt.Fprintln(a.out, "waits: "+s.Waits)
+		fmt.Fprintln(w, "waits: "+s.Waits)
 	}
-	printSteps(a.out, s.Steps[max(0, len(s.Steps)-shownSteps):])
+	printSteps(w, s.Steps[max(0, len(s.Steps)-shownSteps):])
 }
 
 func printSteps(out io.Writer, steps []state.MemberStep) {
 	for _, s := range steps {
-		fmt.Fprintf(out, "%s  %s %s: %s (by %s)\n", s.At.Local().Format(time.DateTime), s.Kind, s.Node, s.Why, s.By)
+		fmt.Fprintf(out, "%s  %s %s: %s (by %s)\n", age(out, s.At), s.Kind, s.Node, s.Why, s.By)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -135,7 +136,7 @@ func (s *stage) until(ctx context.Context, done func(*fleetStatus) bool) error {
 			return s.fleet.explain(err)
 		}
 		v := viewOf(o)
-		s.screen.show(v)
+		s.screen.show(demoPicture{v})
 		if done(v) {
 			s.screen.detach()
 			return nil
@@ -145,6 +146,21 @@ func (s *stage) until(ctx context.Context, done func(*fleetStatus) bool) error {
 			return s.fleet.explain(ctx.Err())
 		case <-every.C:
 		}
+	}
+}
+
+// demoPicture is the fleet of the demo: its nodes, and what is halted.
+type demoPicture struct{ *fleetStatus }
+
+func (p demoPicture) print(w io.Writer) {
+	t := columns(w)
+	fmt.Fprintln(t, "  NODE\tROLE\tRUNS\tSTATE\tWHY")
+	for _, n := range p.Nodes {
+		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", n.Node, orDash(n.Role), p.versionName(n.Version), n.State, n.Why)
+	}
+	t.Flush()
+	for _, h := range p.Halted {
+		_ = inked(w, span{red, "  HALTED  "}, span{noInk, h.Why()}) // as with every line for people
 	}
 }
 

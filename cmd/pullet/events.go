@@ -208,21 +208,25 @@ func (a eventsCmd) heading() string {
 
 func (a eventsCmd) rows(w io.Writer, lines []eventLine) {
 	for _, l := range lines {
-		hosts, data := orDash(safetext.Some(l.Hosts, 2)), l.data(60)
+		hosts, data := orDash(safetext.Some(l.Hosts, 2)), l.data()
+		at := age(w, l.Last)
+		if a.follow { // the line stays while time goes on
+			at = stamp(l.Last)
+		}
 		if l.Count > 1 && len(l.Hosts) > 2 {
 			hosts = fmt.Sprintf("%s and %d more", l.Hosts[0], len(l.Hosts)-1)
 		}
 		if a.output != "wide" {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", clock(l.Last), l.Name, hosts, l.Count, data)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", at, l.Name, hosts, l.Count, data)
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.ID, clock(l.Last), l.Name,
-			orDash(strings.Join(l.Hosts, ",")), l.Count, orDash(strings.Join(l.From, ",")), l.data(1<<20))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.ID, at, l.Name,
+			orDash(strings.Join(l.Hosts, ",")), l.Count, orDash(strings.Join(l.From, ",")), data)
 	}
 }
 
 // data is what is known of an event in a line, and what is special about it before that.
-func (l eventLine) data(most int) string {
+func (l eventLine) data() string {
 	var parts []string
 	switch {
 	case l.Waiting:
@@ -233,11 +237,11 @@ func (l eventLine) data(most int) string {
 	if len(l.Chain) > 0 {
 		parts = append(parts, "(by "+cmp.Or(l.Chain[len(l.Chain)-1].Reaction, "a reaction")+")")
 	}
-	return orDash(strings.Join(append(parts, pairs(l.Data, most)...), " "))
+	return orDash(strings.Join(append(parts, pairs(l.Data)...), " "))
 }
 
-// pairs are data as KEY=VALUE in a text of so many characters; nil where there are none.
-func pairs(data map[string]any, most int) []string {
+// pairs are data as KEY=VALUE.
+func pairs(data map[string]any) []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		value, isText := data[key].(string)
@@ -249,8 +253,5 @@ func pairs(data map[string]any, most int) []string {
 		}
 		out = append(out, safetext.Line(key, 60)+"="+safetext.Line(value, 1<<10))
 	}
-	if len(out) == 0 {
-		return nil
-	}
-	return []string{shorten(strings.Join(out, " "), most)}
+	return out
 }

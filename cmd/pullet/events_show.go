@@ -43,7 +43,7 @@ func eventShowCommand(a *app) *cobra.Command {
 				if done, err := a.structured(v); done || err != nil {
 					return err
 				}
-				return onPage(a.out, a.output == "wide", v.print)
+				return onPage(a.out, v.print)
 			})
 		},
 	}
@@ -124,7 +124,7 @@ func (v *eventView) print(w io.Writer) {
 	if v.Count > 1 {
 		told = fmt.Sprintf("%s; %d of the same kind came together, from %s", v.By, v.Count, safetext.Some(v.From, 10))
 	}
-	fmt.Fprintf(w, "  happened   %s, %s ago\n  told by    %s\n", v.Time.Local().Format(time.DateTime), ago(v.Time), told)
+	fmt.Fprintf(w, "  happened   %s, %s ago\n  told by    %s\n", stamp(v.Time), ago(v.Time), told)
 	if len(v.Hosts) > 0 {
 		fmt.Fprintf(w, "  about      %s\n", safetext.Some(v.Hosts, 20))
 	}
@@ -149,7 +149,7 @@ func (v *eventView) printAround(w io.Writer) {
 	for _, c := range v.Causes {
 		why := "which is no longer on record"
 		if c.Event != nil {
-			why = fmt.Sprintf("given %s ago for %s of %s (%s)", ago(c.At), c.Event.Name, c.Event.By, c.Event.ID)
+			why = fmt.Sprintf("given %s for %s of %s (%s)", when(w, c.At), c.Event.Name, c.Event.By, c.Event.ID)
 		}
 		fmt.Fprintf(w, "  caused by  run %s of reaction %s, %s\n", c.Run, c.Reaction, why)
 	}

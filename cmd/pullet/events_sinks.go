@@ -57,9 +57,9 @@ func (a sinksCmd) show(lines []sinkLine) error {
 	return a.list(lines, heading, func(w io.Writer) {
 		for _, l := range lines {
 			to, waits := orDash(l.To), l.waiting()
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%d\t%s", l.Name, l.Type, to, l.Sent, waits, l.Dropped, l.state())
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%d\t%s", l.Name, l.Type, to, l.Sent, waits, l.Dropped, l.state(w))
 			if a.output == "wide" {
-				fmt.Fprintf(w, "\t%d\t%d\t%s\t%s\t%s", l.Lost, l.Page, l.By, ago(l.At), orDash(l.Error))
+				fmt.Fprintf(w, "\t%d\t%d\t%s\t%s\t%s", l.Lost, l.Page, l.By, age(w, l.At), orDash(l.Error))
 			}
 			fmt.Fprintln(w)
 		}
@@ -85,9 +85,9 @@ func (l sinkLine) waiting() string {
 	return fmt.Sprint(l.Waiting)
 }
 
-func (l sinkLine) state() string {
+func (l sinkLine) state(w io.Writer) string {
 	if l.Failures == 0 {
 		return "ok"
 	}
-	return "fails for " + ago(l.Since)
+	return "fails " + during(w, l.Since)
 }

@@ -184,7 +184,7 @@ func listFields(w io.Writer, t reference.Topic) {
 			"%s\t%s\t%s\t%s\n",
 			strings.TrimPrefix(f.Name, t.Name+"."),
 			orDash(f.Type),
-			value,
+			inOneLine(value),
 			inOneLine(cmp.Or(f.Text, f.Summary)),
 		)
 	}

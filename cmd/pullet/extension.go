@@ -90,7 +90,7 @@ func (a extensionCmd) listCommand() *cobra.Command {
 				return a.list(all, "DIGEST\tNAME\tSIZE\tBY\tAT\tSTATE", func(w io.Writer) {
 					for _, e := range all {
 						fmt.Fprintf(w, "sha256:%s\t%s\t%d\t%s\t%s\t%s\n",
-							e.Digest, orDash(e.Name), e.Size, orDash(e.By), clock(e.At), completeness(e))
+							e.Digest, orDash(e.Name), e.Size, orDash(e.By), age(w, e.At), completeness(e))
 					}
 				})
 			})

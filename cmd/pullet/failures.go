@@ -100,7 +100,7 @@ func printFailures(a *app, byCategory map[string][]failure) error {
 		for _, c := range state.Categories() {
 			for _, f := range byCategory[c] {
 				version := state.Version{ID: f.Version, Release: f.Release}
-				reason := f.Reason
+				reason := shorten(f.Reason, reasonRoom(w))
 				if f.Clear != "" {
 					reason += "; " + f.Clear
 				}
@@ -112,10 +112,10 @@ func printFailures(a *app, byCategory map[string][]failure) error {
 					"%s\t%s\t%s\t%s\t%s\t%s\n",
 					c,
 					f.Node,
-					ago(f.Time),
+					age(w, f.Time),
 					&version,
 					orDash(f.Run),
-					shorten(reason, whyWidth(a)),
+					reason,
 				)
 			}
 		}

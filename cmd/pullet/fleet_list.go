@@ -59,7 +59,7 @@ func (a fleetCmd) listFleet(ctx context.Context, store *state.Store) error {
 				m.Name,
 				m.Kind,
 				m.State,
-				m.Until.Local().Format(time.DateTime),
+				stamp(m.Until),
 				orDash(m.Invited),
 			)
 		}

@@ -65,7 +65,7 @@ func validated(t *testing.T, w wrong) string {
 	for name, text := range files {
 		m[name] = &fstest.MapFile{Data: []byte(text)}
 	}
-	_, found, err := validate(t.Context(), render.Open(render.Layer{Name: "main", FS: m}), "", nil, nil)
+	_, found, err := validate(t.Context(), render.Open(render.Layer{Name: "main", FS: m}), "", nil, nil, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", w.title, err)
 	}

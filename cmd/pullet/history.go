@@ -104,13 +104,13 @@ func (a historyCmd) listRuns(dir string, runs []string) error {
 				w,
 				"%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n",
 				r.Run,
-				r.Started.Local().Format(time.DateTime),
+				age(w, r.Started),
 				&state.Version{ID: r.Version, Release: r.Release},
 				r.Result,
 				r.Counts[apply.Changed],
 				r.Counts[apply.Failed],
 				time.Duration(r.Seconds*float64(time.Second)).Round(time.Millisecond),
-				shorten(orDash(cmp.Or(r.Why, r.Answers)), whyWidth(a.app)),
+				shorten(orDash(cmp.Or(r.Why, r.Answers)), reasonRoom(w)),
 				orDash(strings.Join(r.Commits, "; ")),
 			)
 		}
@@ -159,14 +159,8 @@ func (a historyCmd) showRun(dir string, runs []string, name string) error {
 			fmt.Fprintln(a.out, line)
 		}
 	}
-	_, err := fmt.Fprintf(
-		a.out,
-		"%s: %s: %s\n",
-		r.Node,
-		withCommit(&state.Version{ID: r.Version, Release: r.Release}),
-		counts(&r),
-	)
-	return err
+	recap(a.out, r.Node+": "+withCommit(&state.Version{ID: r.Version, Release: r.Release}), &r)
+	return nil
 }
 
 // printOutput shows what a step's command printed.

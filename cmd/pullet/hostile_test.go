@@ -54,9 +54,7 @@ func hostileNode(t *testing.T) (config string, store *state.Store) {
 		}
 	}
 	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"-c", "user.name=Ada", "-c", "user.email=ada@example.org", "commit", "-q", "-m", "first"}} {
-		if out, err := exec.Command("git", append([]string{"-C", filepath.Join(dir, "repo")}, args...)...).CombinedOutput(); err != nil {
-			t.Fatalf("git %v: %v %s", args, err, out)
-		}
+		gitIn(t, filepath.Join(dir, "repo"), args...)
 	}
 	t.Setenv("PULLET_ROOT", filepath.Join(dir, "root"))
 	if err := os.MkdirAll(filepath.Join(dir, "root/etc"), 0o755); err != nil {
@@ -72,6 +70,13 @@ func hostileNode(t *testing.T) (config string, store *state.Store) {
 		}
 	})
 	return filepath.Join(dir, "pullet.yaml"), store
+}
+
+func gitIn(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput(); err != nil {
+		t.Fatalf("git %v: %v %s", args, err, out)
+	}
 }
 
 // TestHostileFleet: whatever stands in the fleet's record, a pull is made, no command fails that only reads, none ends

@@ -73,9 +73,23 @@ func prioritized(priority int, text string) string {
 func tell(w io.Writer, level logrus.Level, format string, args ...any) {
 	text := fmt.Sprintf(format, args...) + "\n"
 	if toJournal(w) {
-		text = prioritized(priority(level), text)
+		_, _ = io.WriteString(w, prioritized(priority(level), text)) // as with every line for people
+		return
 	}
-	_, _ = io.WriteString(w, text) // as with every line for people
+	for line := range strings.Lines(text) {
+		begin, paint := "", red
+		if level == logrus.WarnLevel {
+			paint = yellow
+		}
+		for _, mark := range []string{"pullet: warning:", "pullet:"} {
+			if strings.HasPrefix(line, mark) {
+				begin = mark
+				break
+			}
+		}
+		rest := strings.TrimSuffix(strings.TrimPrefix(line, begin), "\n")
+		_ = inked(w, span{paint, begin}, span{noInk, rest})
+	}
 }
 
 // warn says what does not keep the command from its work.

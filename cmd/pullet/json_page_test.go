@@ -33,6 +33,7 @@ func jsonOf() map[string]reflect.Type {
 		"facts": reflect.TypeFor[map[string]any](), "status": reflect.TypeFor[fleetStatus](), "nodes": reflect.TypeFor[[]fullNode](),
 		"failures": reflect.TypeFor[map[string][]failure](), "locks": reflect.TypeFor[[]heldLock](), "services": reflect.TypeFor[[]instance](),
 		"rollout start": reflect.TypeFor[startView](), "rollout follow": reflect.TypeFor[state.Version](), "rollout status": reflect.TypeFor[rolloutView](),
+		"rollout watch": reflect.TypeFor[rolloutView](), "logs": reflect.TypeFor[loggedText](), "logs --list": reflect.TypeFor[[]loggedRun](),
 		"rollout pause": reflect.TypeFor[state.Switch](), "rollout resume": reflect.TypeFor[resumed](), "rollout history": reflect.TypeFor[[]pastVersion](),
 		"rollout undo": reflect.TypeFor[undone](), "rollout fail": reflect.TypeFor[state.Version](), "rollout settle": reflect.TypeFor[state.Settled](),
 		"events": reflect.TypeFor[[]eventLine](), "events show": reflect.TypeFor[eventView](), "event emit": reflect.TypeFor[emitted](),

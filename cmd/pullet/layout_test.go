@@ -22,7 +22,8 @@ func TestFold(t *testing.T) {
 		{"one two three", 20, "one two three"},
 		{"one two three", 7, "one two\nthree"},
 		{"one  \n two", 20, "one two"},
-		{"averylongword is whole", 5, "averylongword\nis\nwhole"},
+		{"averylongword is broken", 6, "averyl\nongwor\nd is\nbroken"},
+		{"世界 世界", 5, "世界\n世界"},    // two columns each
 		{"äöü äöü", 7, "äöü äöü"}, // columns, not bytes
 	} {
 		if got := strings.Join(fold(c.text, c.most), "\n"); got != c.want {
@@ -53,15 +54,28 @@ func TestTable(t *testing.T) {
 		40: "NAME  MEANING\nmode  of the file that a step has in\n      octal digits\n",
 		30: "NAME  MEANING\nmode\n    of the file that a step\n    has in octal digits\n",
 	} {
-		var out bytes.Buffer
-		tab := &table{to: &out, most: columns}
-		if _, err := io.WriteString(tab, rows); err != nil {
-			t.Fatal(err)
-		}
-		if err := tab.Flush(); err != nil || out.String() != want {
-			t.Errorf("in %d columns: %v\n%snot\n%s", columns, err, &out, want)
+		if got := tabled(t, columns, rows); got != want {
+			t.Errorf("in %d columns:\n%snot\n%s", columns, got, want)
 		}
 	}
+}
+
+// tabled is a table on a terminal with so many columns; 0: elsewhere.
+func tabled(t *testing.T, most int, rows string) string {
+	t.Helper()
+	p := &page{look: look{most: most}}
+	tab := columns(p)
+	if _, err := io.WriteString(tab, rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := tab.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for _, l := range p.lines {
+		out.WriteString(l.text + "\n")
+	}
+	return out.String()
 }
 
 // TestWideTable: a row whose cells alone are wider than the terminal is cut between two of them.
@@ -70,15 +84,10 @@ func TestWideTable(t *testing.T) {
 	for columns, want := range map[int]string{
 		0:  "RUN  STARTED    RESULT  WHY\nr1   yesterday  ok      none of all\nr2              failed  -\n",
 		22: "RUN  STARTED    RESULT\n    WHY\nr1   yesterday  ok\n    none of all\nr2              failed\n    -\n",
-		18: "RUN  STARTED\n    RESULT  WHY\nr1   yesterday  ok\n    none of all\nr2\n    failed  -\n",
+		18: "RUN  STARTED\n    RESULT  WHY\nr1   yesterday\n    ok\n    none of all\nr2\n    failed  -\n",
 	} {
-		var out bytes.Buffer
-		tab := &table{to: &out, most: columns}
-		if _, err := io.WriteString(tab, rows); err != nil {
-			t.Fatal(err)
-		}
-		if err := tab.Flush(); err != nil || out.String() != want {
-			t.Errorf("in %d columns: %v\n%snot\n%s", columns, err, &out, want)
+		if got := tabled(t, columns, rows); got != want {
+			t.Errorf("in %d columns:\n%snot\n%s", columns, got, want)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func locksCommand(a *app) *cobra.Command {
 							l.Name,
 							l.holder(most),
 							orDash(l.Step),
-							clock(l.Since),
+							age(w, l.Since),
 							l.waiters(most),
 						)
 					}

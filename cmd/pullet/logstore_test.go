@@ -13,7 +13,8 @@ import (
 )
 
 // logstore runs a web server until the script ends, and makes it the one to which the node sends its logs. It keeps
-// what is put below logs/; while there is a file logstore.status it answers with the code in it, and keeps nothing.
+// what is put below logs/, and gives it; while there is a file logstore.status it answers with the code in it, and
+// keeps nothing.
 func runLogStore(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: logstore")
@@ -26,6 +27,10 @@ func runLogStore(ts *testscript.TestScript, neg bool, args []string) {
 				code = http.StatusTeapot
 			}
 			w.WriteHeader(code)
+			return
+		}
+		if r.Method == http.MethodGet {
+			http.ServeFile(w, r, filepath.Join(work, "logs", filepath.FromSlash(r.URL.Path)))
 			return
 		}
 		if err := keepLog(filepath.Join(work, "logs", filepath.FromSlash(r.URL.Path)), r); err != nil {

@@ -17,11 +17,9 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/puller"
-	"github.com/pullet/pullet/safetext"
 )
 
 func main() {
@@ -63,8 +61,9 @@ func (e *exit) Unwrap() error { return e.err }
 // run executes one command line and returns its exit code. Once ctx and endNow have ended, it ends also what a step has
 // begun.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, endNow <-chan struct{}) int {
-	stdout, stderr = &safetext.Writer{To: stdout}, &safetext.Writer{To: stderr}
-	a := &app{out: stdout, err: stderr, endNow: endNow}
+	out, errs := newStream(stdout), newStream(stderr)
+	stdout, stderr = out, errs
+	a := &app{out: out, err: errs, streams: []*stream{out, errs}, endNow: endNow}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -94,6 +93,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, endNow <-
 // app is what every command shares: its outputs and the global flags.
 type app struct {
 	out, err  io.Writer
+	streams   []*stream // out and err
+	color     string
+	times     string
 	config    string
 	rootDir   string
 	output    string
@@ -119,7 +121,10 @@ func (a *app) root() *cobra.Command {
 			if err := checkRoot(a.rootDir); err != nil {
 				return usage(err)
 			}
-			return a.checkOutput(cmd.Name())
+			if err := a.checkOutput(cmd.Name()); err != nil {
+				return err
+			}
+			return setLook(a)
 		},
 	}
 	root.Version = build().String()
@@ -130,6 +135,10 @@ func (a *app) root() *cobra.Command {
 	f.StringVar(&a.config, "config", agent.DefaultConfig, "the node's configuration")
 	f.StringVar(&a.rootDir, "root", "/", "apply everything below this directory")
 	f.StringVarP(&a.output, "output", "o", "table", "how to print: table, wide, json or yaml")
+	f.StringVar(&a.color, "color", "auto", "colours: auto (on a terminal), always or never")
+	f.StringVar(
+		&a.times, "times", "", "times: relative (3m ago) or absolute (default: relative, and absolute with -o wide)",
+	)
 	f.StringVar(&a.logFormat, "log-format", "text", "how to log: text or json")
 	f.CountVarP(&a.verbose, "verbose", "v", "log more, and what commands print; twice for everything")
 	root.AddGroup(
@@ -144,7 +153,7 @@ func (a *app) root() *cobra.Command {
 		eventsCommand(a), eventCommand(a), reactionsCommand(a),
 		runCommand(a), enableCommand(a), disableCommand(a), fleetCommand(a), extensionCommand(a),
 		verifyCommand(a), pendingCommand(a), waitCommand(a), setStatusCommand(a), decommissionCommand(a),
-		historyCommand(a), journalCommand(a), doctorCommand(a), selftestCommand(a), fallbackCommand(a),
+		historyCommand(a), logsCommand(a), journalCommand(a), doctorCommand(a), selftestCommand(a), fallbackCommand(a),
 		initCommand(a), validateCommand(a), renderCommand(a), secretsCommand(a), explainCommand(a), schemaCommand(a),
 		graphCommand(a),
 		evalCommand(a), demoCommand(a), versionCommand(a),
@@ -216,6 +225,25 @@ func (a *app) checkOutput(command string) error {
 	return nil
 }
 
+// setLook decides how the outputs show things.
+func setLook(a *app) error {
+	if all := colorForms(); !slices.Contains(all, a.color) {
+		return usage(fmt.Errorf("--color %q: use %s", a.color, oneOf(all)))
+	}
+	if all := timesForms(); a.times != "" && !slices.Contains(all, a.times) {
+		return usage(fmt.Errorf("--times %q: use %s", a.times, oneOf(all)))
+	}
+	wide := a.output == "wide"
+	for _, s := range a.streams {
+		s.inks, s.wide = s.takesInks(a.color), wide
+		s.absolute = a.times == "absolute" || a.times == "" && wide
+	}
+	return nil
+}
+
+func colorForms() []string { return []string{"auto", "always", "never"} }
+func timesForms() []string { return []string{"relative", "absolute"} }
+
 // outputForms are the forms in which a command prints.
 func outputForms(command string) []string {
 	switch command {
@@ -270,7 +298,7 @@ func usage(err error) error {
 
 // logger is the one logger, on stderr.
 func (a *app) logger() *logrus.Entry {
-	l := logrus.New()
+	l, inks := logrus.New(), lookOf(a.err).inks
 	l.SetOutput(ownWriter{a.err})
 	l.SetLevel([]logrus.Level{logrus.WarnLevel, logrus.InfoLevel, logrus.DebugLevel}[min(a.verbose, 2)])
 	if toJournal(a.err) && a.logFormat != "json" {
@@ -279,7 +307,7 @@ func (a *app) logger() *logrus.Entry {
 		l.SetFormatter(harmless{&logrus.JSONFormatter{}})
 	} else {
 		l.SetFormatter(
-			harmless{&logrus.TextFormatter{DisableColors: !colour(a.err), ForceColors: colour(a.err), FullTimestamp: true}},
+			harmless{&logrus.TextFormatter{DisableColors: !inks, ForceColors: inks, FullTimestamp: true}},
 		)
 	}
 	return logrus.NewEntry(l)
@@ -290,17 +318,6 @@ func (a *app) readConfig() (agent.Config, error) {
 	c, err := agent.ReadConfig(a.config)
 	c.Root = a.rootDir
 	return c, err
-}
-
-// terminal reports that a writer is a terminal.
-func terminal(w io.Writer) bool {
-	f, ok := fileOf(w)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// colour reports that a writer may be written to in colour.
-func colour(w io.Writer) bool {
-	return terminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 // isUnverified reports a commit that is not signed as this host demands.

@@ -141,7 +141,7 @@ func (a nodesCmd) printNodes(v *fleetStatus, nodes []fullNode) error {
 	if a.output != "wide" {
 		return a.list(nodes, "NODE\tROLE\tRUNS\tSTATE\tSINCE\tWHY", func(w io.Writer) {
 			for _, n := range nodes {
-				fmt.Fprintf(w, "%s\t%s\n", v.cells(n.nodeStatus), n.why(whyWidth(a.app)))
+				fmt.Fprintf(w, "%s\t%s\n", v.cells(w, n.nodeStatus), n.why(w, reasonRoom(w)))
 			}
 		})
 	}
@@ -150,11 +150,12 @@ func (a nodesCmd) printNodes(v *fleetStatus, nodes []fullNode) error {
 		"NODE\tROLE\tRUNS\tSTATE\tSINCE\tPROVISIONED\tCONFIGURED\tVALIDATED\tROLLOUT\tFIRST\tLAST\tAGENT\tWHY",
 		func(w io.Writer) {
 			for _, n := range nodes {
-				fmt.Fprint(w, v.cells(n.nodeStatus))
+				fmt.Fprint(w, v.cells(w, n.nodeStatus))
 				for _, c := range state.Categories() {
 					fmt.Fprintf(w, "\t%s", orDash(n.Statuses[c].State))
 				}
-				fmt.Fprintf(w, "\t%s\t%s\t%s\t%s\n", ago(n.First), ago(n.Last), orDash(n.Agent), n.why(whyWidth(a.app)))
+				fmt.Fprintf(w, "\t%s\t%s\t%s\t%s\n", age(w, n.First), age(w, n.Last), orDash(n.Agent),
+					n.why(w, reasonRoom(w)))
 			}
 		},
 	)

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -136,15 +135,15 @@ func printPending(a *app, local state.Local, h heard) error {
 		if h.wait != nil {
 			fmt.Fprintf(
 				a.out,
-				"it waited at its last pull, since %s: %v\n",
-				h.wait.Since.Local().Format(time.TimeOnly),
+				"it waited at its last pull, %s: %v\n",
+				during(a.out, h.wait.Since),
 				h.wait,
 			)
 		}
 		h.skipped.print(a.out)
 		for _, repo := range slices.Sorted(maps.Keys(local.Troubles)) {
 			t := local.Troubles[repo]
-			fmt.Fprintln(a.out, strings.TrimSuffix(fmt.Sprintf("%s (for %s); %s", t.Why, ago(t.Since), t.Clear), "; "))
+			fmt.Fprintln(a.out, strings.TrimSuffix(fmt.Sprintf("%s (%s); %s", t.Why, during(a.out, t.Since), t.Clear), "; "))
 		}
 	}
 	if code == pendingUpdate {

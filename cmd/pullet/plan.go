@@ -88,7 +88,7 @@ func (a *app) printPlan(out *agent.Outcome, detailed bool) error {
 	}
 	if !done {
 		a.printReport(out.Report, true)
-		fmt.Fprintf(a.out, "Plan for %s: %s\n", out.Version, counts(out.Report))
+		recap(a.out, fmt.Sprintf("Plan for %s", out.Version), out.Report)
 	}
 	if code := exitCode(out, detailed); code != 0 && (detailed || code == agent.ExitError) {
 		return &exit{code, nil}

@@ -47,8 +47,8 @@ func printYAML(w io.Writer, v any) error {
 	return err
 }
 
-// mark is the sign before a step, never colour alone.
-func mark(o apply.Outcome) string {
+// sign is what stands before a step, never colour alone.
+func sign(o apply.Outcome) string {
 	return map[apply.Outcome]string{
 		apply.OK: " ", apply.Changed: "~", apply.Failed: "!", apply.Skipped: "-", apply.Unmet: "!", apply.Pending: "?",
 	}[o]
@@ -63,12 +63,8 @@ func printStep(w io.Writer, s *apply.StepReport, diff bool) {
 	if s.Unsettled != "" {
 		text += "; " + state.SettleHint(s.Unsettled)
 	}
-	inked(
-		w,
-		outcomeInk(s.Outcome),
-		fmt.Sprintf("%s %-8s", mark(s.Outcome), s.Outcome),
-		fmt.Sprintf(" %s: %s", s.Title(), text+driftMark(s)),
-	)
+	begin := span{wordInk(string(s.Outcome)), fmt.Sprintf("%s %-8s", sign(s.Outcome), s.Outcome)}
+	_ = inked(w, begin, span{noInk, fmt.Sprintf(" %s: %s", s.Title(), text+driftMark(s))}) // as with every line for people
 	if diff {
 		printDiff(w, s.Diff)
 	}
@@ -154,7 +150,12 @@ func printKeeping(w io.Writer, all []apply.Leftover) {
 	}
 }
 
-// counts is a report's last line.
+// recap is the last line of a report: what it was about, and its counts.
+func recap(w io.Writer, about string, r *apply.Report) {
+	_ = inked(w, append([]span{{noInk, about + ": "}}, counted(counts(r))...)...) // as with every line for people
+}
+
+// counts is what became of the steps of a report, and how long it took.
 func counts(r *apply.Report) string {
 	changed := "changed"
 	if r.Plan {
@@ -175,20 +176,4 @@ func count(n int, thing string) string {
 		thing += "s"
 	}
 	return fmt.Sprintf("%d %s", n, thing)
-}
-
-// ago is how long since a time, in one unit.
-func ago(t time.Time) string {
-	d := time.Since(t)
-	switch {
-	case t.IsZero():
-		return "-"
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", max(0, int(d.Seconds())))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	}
-	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }

@@ -39,7 +39,7 @@ func TestStatusOfForeignClocks(t *testing.T) {
 		o.Statuses[name] = map[string]state.StatusLine{state.Rollout: {State: state.Success, Status: state.Status{Version: o.Current.ID, Time: at}}}
 	}
 	var out strings.Builder
-	viewOf(o).print(&out, 100)
+	viewOf(o).print(&out)
 	for _, want := range []string{`set by ahead 0s ago, held there until`, `(?m)^ahead +- +\S+ +ok +0s`, `(?m)^behind +- +\S+ +ok +24h`, `(?m)^lost +- +\S+ +lost +0s`,
 		`(?m)^clocks: ahead, lost seen in the future: their clocks are ahead, or this one is behind; pullet doctor$`} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/safetext"
@@ -15,10 +16,16 @@ import (
 // progress shows what a long pull is at: on a terminal in one line that is drawn over, elsewhere a line for each new
 // reason to wait, and every half minute one for the steps that came since.
 type progress struct {
-	w    io.Writer
-	live bool
+	w     io.Writer
+	live  bool
+	loud  bool         // what commands print stays; else a terminal shows the last line of it
+	bytes func() int64 // that a fetch has received so far; nil: it is not known
 
 	mu    sync.Mutex
+	phase agent.PhaseName
+	began time.Time // the phase, or what else is done
+	doing string    // what else is done
+	said  string    // the last line that a command printed
 	wait  *lock.Wait
 	steps int
 	last  string
@@ -36,7 +43,7 @@ const (
 
 // newProgress starts showing; stop takes the line away and waits until nothing more is written.
 func newProgress(ctx context.Context, w io.Writer) (p *progress, stop func()) {
-	p = &progress{w: w, live: terminal(w), now: map[string]apply.Begun{}, since: map[string]time.Time{}}
+	p = &progress{w: w, live: drawable(w), now: map[string]apply.Begun{}, since: map[string]time.Time{}, began: time.Now()}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -73,20 +80,30 @@ func (p *progress) repeat(ctx context.Context) {
 // tell writes the state as it is; p.mu is held.
 func (p *progress) tell() {
 	text, since := "", ""
+	if p.phase == agent.PhaseFetch {
+		p.doing = p.phaseText() // more came
+	}
 	switch {
 	case p.wait != nil:
 		text, since = p.wait.Error(), " (for "+ago(p.wait.Since)+")"
 	case len(p.now) > 0:
 		b := p.oldest()
-		text, since = fmt.Sprintf("%s: %s: %s", b.Place(), b.Title, b.Doing), " (for "+ago(p.since[b.ID])+")"
-	case p.steps > 0:
+		doing := b.Doing
+		if p.live && p.said != "" {
+			doing = p.said
+		}
+		text, since = fmt.Sprintf("%s: %s: %s", b.Place(), b.Title, doing), " (for "+ago(p.since[b.ID])+")"
+	case p.steps > 0 && (p.phase == "" || p.phase == agent.PhaseApply):
 		text = fmt.Sprintf("%s done, the last: %s", count(p.steps, "step"), p.last)
+	case p.doing != "":
+		text, since = p.doing, " (for "+ago(p.began)+")"
 	default:
 		return
 	}
 	p.drawn = time.Now()
 	if p.live {
-		own(p.w, "\r\x1b[K"+shorten(safetext.Line(text+since, 1000), 150))
+		room := proseWidth(p.w) - 1 - len(since)
+		own(p.w, "\r\x1b[K"+shorten(safetext.Line(text, 1000), room)+since)
 	} else if text != p.told {
 		fmt.Fprintln(p.w, text)
 	}
@@ -101,11 +118,53 @@ func (p *progress) Waiting(w *lock.Wait) {
 	p.tell()
 }
 
+// phaseText says what a pull does in a phase; "": what it does is said otherwise.
+func (p *progress) phaseText() string {
+	switch p.phase {
+	case agent.PhaseJoin:
+		return "opening the fleet's record"
+	case agent.PhaseFetch:
+		if p.bytes != nil {
+			if n := p.bytes(); n > 0 {
+				return "fetching the repositories: " + bytesText(n) + " so far"
+			}
+		}
+		return "fetching the repositories"
+	case agent.PhaseAgree:
+		return "agreeing with the fleet on a version"
+	case agent.PhaseCompile:
+		return "compiling the version for this host"
+	case agent.PhaseApply:
+		return "applying"
+	case agent.PhasePublish:
+		return "recording what came of it"
+	}
+	return ""
+}
+
+// Phase notes what the pull does from now on.
+func (p *progress) Phase(name agent.PhaseName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.phase, p.began, p.wait = name, time.Now(), nil
+	p.doing = p.phaseText()
+}
+
+// Doing notes what is done from now on where that is no pull.
+func (p *progress) Doing(text string) {
+	if p == nil { // nobody looks
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.doing = text
+}
+
 // Begin notes a step that begins to change something.
 func (p *progress) Begin(b apply.Begun) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.now[b.ID], p.since[b.ID] = b, time.Now()
+	p.now[b.ID], p.since[b.ID], p.said = b, time.Now(), ""
 }
 
 // oldest is the step that has run for the longest time; p.mu is held.
@@ -133,12 +192,16 @@ func (p *progress) Step(s *apply.StepReport) {
 	}
 }
 
-// Live prints what a command of a step prints, as it comes.
+// Live shows what a command of a step prints, as it comes, such as what a package manager downloads.
 func (p *progress) Live(step, line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.clear()
-	fmt.Fprintf(p.w, "%s: %s\n", step, line)
+	if p.said = line; p.loud {
+		p.clear()
+		fmt.Fprintf(p.w, "%s: %s\n", step, line)
+	} else if p.live && time.Since(p.drawn) > redrawEvery {
+		p.tell()
+	}
 }
 
 // clear takes the live line away.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
@@ -29,7 +30,17 @@ func TestProgressSaysOnce(t *testing.T) {
 	p.Step(&apply.StepReport{Job: "site", Step: "motd", Outcome: apply.OK})
 	p.tell()
 	p.tell()
-	want := first.Error() + "\n" + second.Error() + "\n1 step done, the last: site/motd\n"
+	p.Phase(agent.PhaseFetch)
+	p.steps = 0
+	p.tell()
+	p.bytes = func() int64 { return 3 << 20 }
+	p.tell()
+	p.tell()
+	p.Doing("compiling for web1, node 1 of 9")
+	p.phase = ""
+	p.tell()
+	want := first.Error() + "\n" + second.Error() + "\n1 step done, the last: site/motd\n" +
+		"fetching the repositories\nfetching the repositories: 3072 KiB so far\ncompiling for web1, node 1 of 9\n"
 	if out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}

@@ -131,9 +131,9 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, p pullFlags) (err error)
 		return err
 	}
 	o.By = a.operator()
-	show, stop := a.watcher(cmd.Context(), log, logged, p.quiet)
-	o.Waiting, o.Begins, o.Watch = show.Waiting, show.Begin, show.Step
-	if live {
+	show, stop := a.watcher(cmd.Context(), log, logged, p.quiet, func() int64 { return agent.Received(config) })
+	o.Waiting, o.Begins, o.Watch, o.Phase = show.Waiting, show.Begin, show.Step, show.Phase
+	if live || !p.quiet && drawable(a.err) {
 		node.Live = show.Live
 	}
 	out, err := node.Pull(cmd.Context(), o)
@@ -188,18 +188,28 @@ type watcher interface {
 	Begin(apply.Begun)
 	Step(*apply.StepReport)
 	Live(step, line string)
+	Phase(agent.PhaseName)
 }
 
 // watcher is what shows a pull: the log in systemd's journal, and elsewhere the progress, which a quiet pull has for
 // nobody.
-func (a *app) watcher(ctx context.Context, log *logrus.Entry, logged, quiet bool) (w watcher, stop func()) {
+func (a *app) watcher(
+	ctx context.Context,
+	log *logrus.Entry,
+	logged, quiet bool,
+	received func() int64,
+) (w watcher, stop func()) {
 	switch {
 	case logged:
 		return newRunLog(log), func() {}
 	case quiet:
 		return newProgress(ctx, io.Discard)
 	}
-	return newProgress(ctx, a.err)
+	p, stop := newProgress(ctx, a.err)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.loud, p.bytes = a.verbose > 0, received
+	return p, stop
 }
 
 // stopped is the error of a pull that could not be made, or none of its own where a signal stopped it.

@@ -52,11 +52,11 @@ func (a *app) printOutcome(o *agent.Outcome, c agent.Config, quiet bool) error {
 	if o.Report != nil {
 		a.printReport(o.Report, a.verbose > 0)
 		what := withCommit(&state.Version{ID: o.Report.Version, Release: o.Report.Release})
-		fmt.Fprintf(a.out, "%s: %s: %s\n", c.Node.Name, what, counts(o.Report))
+		recap(a.out, c.Node.Name+": "+what, o.Report)
 	}
 	for _, r := range o.Reactions {
 		a.printReport(r.Report, a.verbose > 0)
-		fmt.Fprintf(a.out, "%s: reaction %s to %s: %s\n", c.Node.Name, r.Reaction, r.Event, counts(r.Report))
+		recap(a.out, fmt.Sprintf("%s: reaction %s to %s", c.Node.Name, r.Reaction, r.Event), r.Report)
 	}
 	switch {
 	case o.Wait != nil && o.Version == nil:

@@ -76,7 +76,7 @@ func reactionsCommand(a *app) *cobra.Command {
 				if done, err := a.structured(v); done || err != nil {
 					return err
 				}
-				return v.print(a.out, a.output == "wide")
+				return onPage(a.out, func(w io.Writer) { v.print(w, a.output == "wide") })
 			})
 		},
 	}
@@ -217,16 +217,16 @@ func (l runLine) counts() string {
 // mostRuns is how many runs are listed where not all are asked for.
 const mostRuns = 20
 
-func (v *reactionsView) print(w io.Writer, wide bool) error {
+func (v *reactionsView) print(w io.Writer, wide bool) {
 	if v.Unread != nil {
-		fmt.Fprintln(w, v.Unread.line(v.Reactor))
+		fmt.Fprintln(w, v.Unread.line(w, v.Reactor))
 	}
 	if len(v.Waiting)+len(v.Paused)+len(v.Runs) == 0 {
-		_, err := fmt.Fprintln(w, "no reaction counts anything, and none was started lately")
-		return err
+		fmt.Fprintln(w, "no reaction counts anything, and none was started lately")
+		return
 	}
 	for _, p := range v.Paused {
-		fmt.Fprintf(w, "reaction %s is paused by %s %s ago%s%s\n", p.Reaction, p.By, ago(p.At), until(p.Until),
+		fmt.Fprintf(w, "reaction %s is paused by %s %s%s%s\n", p.Reaction, p.By, when(w, p.At), until(p.Until),
 			reasonSuffix(p.Reason))
 	}
 	most := 2
@@ -240,9 +240,7 @@ func (v *reactionsView) print(w io.Writer, wide bool) error {
 			hosts := orDash(safetext.Some(slices.Concat(l.Hosts, l.Unknown), most))
 			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", l.Reaction, l.Event, hosts, l.Occurrences, l.why())
 		}
-		if err := t.Flush(); err != nil {
-			return err
-		}
+		t.Flush()
 	}
 	runs := v.Runs
 	if !wide {
@@ -251,12 +249,11 @@ func (v *reactionsView) print(w io.Writer, wide bool) error {
 	if len(runs) > 0 {
 		fmt.Fprintln(t, "RUN\tREACTION\tEVENT\tSINCE\tSTATE\tHOSTS")
 		for _, r := range runs {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Reaction, r.Event, ago(r.At), r.State, r.counts())
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Reaction, r.Event, age(w, r.At), r.State, r.counts())
 		}
 	}
-	err := t.Flush()
-	if v.Reactor != "" && err == nil {
-		_, err = fmt.Fprintf(w, "the reactor is %s\n", v.Reactor)
+	t.Flush()
+	if v.Reactor != "" {
+		fmt.Fprintf(w, "the reactor is %s\n", v.Reactor)
 	}
-	return err
 }

@@ -30,7 +30,7 @@ func reactionShowCommand(a *app) *cobra.Command {
 				if done, err := a.structured(run.ReactionStatus); done || err != nil {
 					return err
 				}
-				return onPage(a.out, a.output == "wide", run.print)
+				return onPage(a.out, run.print)
 			})
 		},
 	}
@@ -43,7 +43,7 @@ type runView struct {
 }
 
 func (v runView) print(w io.Writer) {
-	fmt.Fprintf(w, "run %s of reaction %s, given by %s %s ago at version %s: %s\n", v.ID, v.Reaction, v.By, ago(v.At),
+	fmt.Fprintf(w, "run %s of reaction %s, given by %s %s at version %s: %s\n", v.ID, v.Reaction, v.By, when(w, v.At),
 		state.Short(v.Version), v.sum.State)
 	fmt.Fprintf(w, "  for %s, %s (%s)\n", v.Event.Name, count(v.Event.Occurrences, "time"), v.Event.ID)
 	for _, c := range v.Chain[:max(0, len(v.Chain)-1)] {
@@ -73,7 +73,7 @@ func (v runView) printHosts(w io.Writer) {
 		if why == "" && r.Run != "" {
 			why = "pullet history " + r.Run + " there"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", r.Node, r.State, clock(r.Started), took(r.Started, r.Ended),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", r.Node, r.State, age(w, r.Started), took(r.Started, r.Ended),
 			r.Changed, orDash(why))
 		silent = slices.DeleteFunc(silent, func(node string) bool { return node == r.Node })
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/pullet/pullet/state"
@@ -24,8 +25,8 @@ func readUnread(ctx context.Context, store *state.Store) (*unreadEvents, error) 
 }
 
 // line says who is to read them, and where to look when nobody does.
-func (u *unreadEvents) line(reactor string) string {
-	text := fmt.Sprintf("not read: %s, the oldest of %s ago; ", count(u.Events, "event"), ago(u.Since))
+func (u *unreadEvents) line(w io.Writer, reactor string) string {
+	text := fmt.Sprintf("not read: %s, the oldest happened %s; ", count(u.Events, "event"), when(w, u.Since))
 	if reactor == "" {
 		return text + "no host is the reactor: run pullet agent, or pullet pull, on one that has the fleet's version" +
 			" (pullet nodes)"

@@ -168,7 +168,10 @@ func printOrigins(a *app, repo *render.Repository, in render.Input, hostVars str
 }
 
 func printCatalog(a *app, repo *render.Repository, in render.Input, varsOnly bool) error {
+	show, stop := newProgress(in.Context, a.err)
+	show.Doing("compiling for " + in.Node.Name)
 	cat, err := repo.Compile(in)
+	stop()
 	if err != nil {
 		return err
 	}

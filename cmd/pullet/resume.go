@@ -93,7 +93,7 @@ func (a steerCmd) acceptStore(ctx context.Context, store *state.Store, force boo
 				"may report later: see pullet status after its next pull",
 		)
 	}
-	if busy := inUpgrades(o); len(busy) > 0 && !force {
+	if busy := inUpgrades(a.err, o); len(busy) > 0 && !force {
 		return fmt.Errorf(
 			"not accepted: in the middle of an upgrade: %s; look at these hosts: where no step runs any more, and no other "+
 				"host can be in the middle "+
@@ -112,7 +112,7 @@ func (a steerCmd) acceptStore(ctx context.Context, store *state.Store, force boo
 }
 
 // inUpgrades are those who hold slots and may change something now, each with where it is.
-func inUpgrades(o *state.Overview) []string {
+func inUpgrades(w io.Writer, o *state.Overview) []string {
 	var out []string
 	for _, group := range slices.Sorted(maps.Keys(o.Slots)) {
 		for _, place := range slices.Sorted(maps.Keys(o.Slots[group])) {
@@ -123,7 +123,7 @@ func inUpgrades(o *state.Overview) []string {
 			case !c.Idle:
 				out = append(
 					out,
-					holderText(state.Holder{Node: c.Node, Step: c.Step, Since: c.Since, Alive: o.Alive[c.Node]}),
+					holderText(w, state.Holder{Node: c.Node, Step: c.Step, Since: c.Since, Alive: o.Alive[c.Node]}),
 				)
 			}
 		}

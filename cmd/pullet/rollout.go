@@ -20,7 +20,7 @@ func rolloutCommand(a *app) *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(
-		startCommand(a), followCommand(a), rolloutStatusCommand(a), rolloutHistoryCommand(a),
+		startCommand(a), followCommand(a), rolloutStatusCommand(a), rolloutWatchCommand(a), rolloutHistoryCommand(a),
 		pauseCommand(a), resumeCommand(a), failCommand(a), undoCommand(a), settleCommand(a),
 	)
 	return c

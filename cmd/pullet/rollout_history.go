@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +32,6 @@ func rolloutHistoryCommand(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				most := rolloutCmd{a}.reasonWidth()
 				return a.list(past, "VERSION\tSET\tBY\tENDED\tWHY\tCOMMIT", func(w io.Writer) {
 					for _, v := range past {
 						ended := v.Ended
@@ -41,16 +39,16 @@ func rolloutHistoryCommand(a *app) *cobra.Command {
 							ended += " " + v.Detail
 						}
 						for _, t := range v.Settled {
-							ended += "; " + settledText(t)
+							ended += "; " + settledText(w, t)
 						}
 						fmt.Fprintf(
 							w,
 							"%s\t%s\t%s\t%s\t%s\t%s\n",
 							withCommit(&v.Version),
-							v.At.Local().Format(time.DateTime),
+							age(w, v.At),
 							v.By,
-							shorten(ended, most),
-							shorten(orDash(v.Reason), most),
+							ended,
+							orDash(v.Reason),
 							orDash(strings.Join(v.Described(), "; ")),
 						)
 					}
@@ -58,18 +56,6 @@ func rolloutHistoryCommand(a *app) *cobra.Command {
 			})
 		},
 	}
-}
-
-// reasonWidth is how wide each of the two columns with reasons may be: one that is long would push the other one far
-// away.
-func (a rolloutCmd) reasonWidth() int {
-	switch {
-	case a.output == "wide":
-		return 1 << 20
-	case terminal(a.out):
-		return max(20, (newScreen(a.out).width()-55)/2)
-	}
-	return 60
 }
 
 // history are the fleet's versions, the newest first.
@@ -111,10 +97,10 @@ func history(ctx context.Context, store *state.Store) ([]pastVersion, error) {
 }
 
 // settledText is what an operator said of a step, who did and when.
-func settledText(t state.Settlement) string {
+func settledText(w io.Writer, t state.Settlement) string {
 	what := "to run again"
 	if t.Done {
 		what = "done"
 	}
-	return t.Step + " settled (" + what + ") by " + t.By + " at " + t.At.Local().Format(time.DateTime)
+	return t.Step + " settled (" + what + ") by " + t.By + " " + when(w, t.At)
 }

@@ -24,7 +24,10 @@ type rolloutView struct {
 	Upgraded []nodeStatus   `json:"upgraded"`
 	// of the nodes that do not run it: upgrading, pending, failed, lost, parked
 	States map[string][]nodeStatus `json:"states"`
-	status *fleetStatus
+
+	status  *fleetStatus
+	stateOf map[string]string // of the nodes, by their names
+	rules   rolloutRules
 }
 
 // rolloutGroup is a group of nodes that take turns.
@@ -39,6 +42,15 @@ type rolloutGroup struct {
 	Opens time.Time `json:"opens,omitzero"`
 	// HostFaults are the hosts that failed by faults of their own.
 	HostFaults []string `json:"hostFaults,omitempty"`
+
+	behind []string // nodes that do not run the version
+}
+
+// rolloutRules are what the repository says of a rollout, as far as it can be read here.
+type rolloutRules struct {
+	rollout   render.Rollout
+	inventory render.Inventory
+	known     bool
 }
 
 // closed is the state of a group outside its maintenance windows.
@@ -55,14 +67,14 @@ func rolloutStatusCommand(a *app) *cobra.Command {
 			"Groups are shown with their stage and their limit, from the repository as this node has it.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.onFleet(cmd, a.withNode(func(ctx context.Context, node *agent.Agent, store *state.Store) error {
-				v, err := rolloutCmd{a}.readRollout(ctx, node, store)
+				v, _, err := rolloutCmd{a}.readRollout(ctx, node, store)
 				if err != nil {
 					return err
 				}
 				if done, err := a.structured(v); done || err != nil {
 					return err
 				}
-				return onPage(a.out, a.output == "wide", func(w io.Writer) { v.print(w, a.output == "wide") })
+				return onPage(a.out, func(w io.Writer) { v.print(w, a.output == "wide") })
 			}))
 		},
 	}
@@ -71,17 +83,26 @@ func rolloutStatusCommand(a *app) *cobra.Command {
 // rolloutCmd is pullet rollout status, and its history.
 type rolloutCmd struct{ *app }
 
-func (a rolloutCmd) readRollout(ctx context.Context, node *agent.Agent, store *state.Store) (*rolloutView, error) {
-	o, err := store.Views.Fleet(ctx, false)
+// readRollout reads the rollout to the fleet's version, and the record of which it is.
+func (a rolloutCmd) readRollout(
+	ctx context.Context,
+	node *agent.Agent,
+	store *state.Store,
+) (*rolloutView, *state.Overview, error) {
+	o, err := readFleet(ctx, store)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if o.Current == nil {
-		return nil, o.NoVersion()
+		return nil, nil, o.NoVersion()
 	}
-	if err := store.Views.Idles(ctx, o); err != nil {
-		return nil, err
-	}
+	var r rolloutRules
+	r.rollout, r.inventory, r.known = a.rulesOf(ctx, node, store, o.Current)
+	return r.view(o), o, nil
+}
+
+// view is the rollout to the fleet's version, under these rules.
+func (r rolloutRules) view(o *state.Overview) *rolloutView {
 	v := &rolloutView{
 		Version:  o.Current,
 		State:    "running",
@@ -89,15 +110,18 @@ func (a rolloutCmd) readRollout(ctx context.Context, node *agent.Agent, store *s
 		Upgraded: []nodeStatus{},
 		States:   map[string][]nodeStatus{},
 		status:   viewOf(o),
+		stateOf:  map[string]string{},
+		rules:    r,
 	}
 	for _, n := range v.status.Nodes {
+		v.stateOf[n.Node] = n.State
 		if n.through {
 			v.Upgraded = append(v.Upgraded, n)
 		} else {
 			v.States[rolloutState(n)] = append(v.States[rolloutState(n)], n)
 		}
 	}
-	v.Groups = a.rolloutGroups(ctx, node, store, o)
+	v.Groups = r.groups(o)
 	_, paused := o.Switches[state.PauseScope]
 	switch {
 	case len(v.status.Halted) > 0:
@@ -107,7 +131,7 @@ func (a rolloutCmd) readRollout(ctx context.Context, node *agent.Agent, store *s
 	case paused:
 		v.State = "paused"
 	}
-	return v, nil
+	return v
 }
 
 // rolloutState is the state of a node that does not run the version.
@@ -121,28 +145,15 @@ func rolloutState(n nodeStatus) string {
 	return n.State
 }
 
-// rolloutGroups are the groups by stage; without the rules, those whose roster somebody asked for.
-func (a rolloutCmd) rolloutGroups(
-	ctx context.Context,
-	node *agent.Agent,
-	store *state.Store,
-	o *state.Overview,
-) []rolloutGroup {
+// groups are the groups by stage; without the rules, those whose roster somebody asked for.
+func (r rolloutRules) groups(o *state.Overview) []rolloutGroup {
 	out := []rolloutGroup{}
-	rules, inventory, ok := a.rulesOf(ctx, node, store, o.Current)
-	if ok {
-		for _, g := range groupsOf(o, rules, groupOfEach(o, rules, inventory), o.Current.ID) {
-			out = append(
-				out,
-				rolloutGroup{
-					Group: g.Group,
-					Stage: &g.Stage,
-					Limit: &g.Limit,
-					Nodes: g.Nodes,
-					Done:  g.Nodes - len(g.Behind),
-					Opens: g.Opens,
-				},
-			)
+	if r.known {
+		for _, g := range groupsOf(o, r.rollout, groupOfEach(o, r.rollout, r.inventory), o.Current.ID) {
+			out = append(out, rolloutGroup{
+				Group: g.Group, Stage: &g.Stage, Limit: &g.Limit, Nodes: g.Nodes, Done: g.Nodes - len(g.Behind),
+				Opens: g.Opens, behind: g.Behind,
+			})
 		}
 	} else {
 		for group, roster := range o.Rosters {
@@ -150,6 +161,8 @@ func (a rolloutCmd) rolloutGroups(
 			for _, name := range roster.Nodes() {
 				if o.Runs(name) {
 					g.Done++
+				} else {
+					g.behind = append(g.behind, name)
 				}
 			}
 			out = append(out, g)
@@ -187,8 +200,7 @@ func (g rolloutGroup) stateText() string {
 
 // print shows the groups, and the nodes of each state; with all, also those that are upgraded one by one.
 func (v *rolloutView) print(w io.Writer, all bool) {
-	v.status.printVersion(w)
-	fmt.Fprintf(w, "%s: %d of %s upgraded\n\n", v.State, len(v.Upgraded), count(len(v.status.Nodes), "node"))
+	v.printHead(w, "")
 	t := columns(w)
 	fmt.Fprintln(t, "STAGE\tGROUP\tAT A TIME\tDONE\tSTATE")
 	for _, g := range v.Groups {
@@ -204,15 +216,31 @@ func (v *rolloutView) print(w io.Writer, all bool) {
 		)
 	}
 	t.Flush()
-	for _, s := range []string{upgrading, pending, parked, failed, lost} {
-		nodes := v.States[s]
-		if len(nodes) == 0 {
-			continue
-		}
-		fmt.Fprintf(w, "\n%s (%d)\n", s, len(nodes))
-		printByReason(w, nodes, all)
-	}
+	v.printStates(w, all, upgrading, pending, parked, failed, lost)
 	v.status.printHalted(w)
+}
+
+// printHead says to which version the fleet moves, how far it is, and what else is known of that.
+func (v *rolloutView) printHead(w io.Writer, more string) {
+	v.status.printVersion(w)
+	far := fmt.Sprintf(": %d of %s upgraded%s\n", len(v.Upgraded), count(len(v.status.Nodes), "node"), more)
+	_ = inked(w, span{wordInk(v.State), v.State}, span{noInk, far}) // as with every line for people
+}
+
+// printHeading is a line above nodes in a state.
+func (v *rolloutView) printHeading(w io.Writer, text, state string, nodes int) {
+	_ = inked(w, span{}) // as with every line for people
+	_ = inked(w, span{wordInk(state), text}, span{noInk, fmt.Sprintf(" (%d)", nodes)})
+}
+
+// printStates shows the nodes that are in some states with their reasons.
+func (v *rolloutView) printStates(w io.Writer, all bool, states ...string) {
+	for _, s := range states {
+		if nodes := v.States[s]; len(nodes) > 0 {
+			v.printHeading(w, s, s, len(nodes))
+			printByReason(w, nodes, all)
+		}
+	}
 }
 
 // printByReason shows nodes with their reasons, in the order of the first that has one. A reason that many have is said
@@ -238,7 +266,7 @@ func printByReason(w io.Writer, nodes []nodeStatus, all bool) {
 		for _, n := range same {
 			of = append(of, n.Node)
 		}
-		fmt.Fprintf(w, "  %s%s\n", safetext.Some(of, names), reasonSuffix(same[0].why(1<<20)))
+		fmt.Fprintf(w, "  %s%s\n", safetext.Some(of, names), reasonSuffix(same[0].why(w, wholeReason)))
 	}
 	if len(order) > most {
 		fmt.Fprintf(w, "  and for %d other reasons: pullet rollout status -o wide\n", len(order)-most)

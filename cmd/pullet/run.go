@@ -201,7 +201,7 @@ func unfinished(c state.CommandStatus) string {
 		case !begun:
 			waiting = append(waiting, node)
 		case !r.Over():
-			running = append(running, node+" (since "+r.Started.Local().Format(time.TimeOnly)+")")
+			running = append(running, node+" (for "+ago(r.Started)+")")
 		}
 	}
 	var parts []string
@@ -322,7 +322,7 @@ func (a runCmd) showCommands(ctx context.Context, store *state.Store) error {
 			counts[state.Ran],
 			bad,
 			waits,
-			shorten(strings.Join(c.Args, " "), 60),
+			strings.Join(c.Args, " "),
 		)
 	}
 	if a.output == "wide" {

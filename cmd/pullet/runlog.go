@@ -30,6 +30,9 @@ func newRunLog(log *logrus.Entry) *runLog { return &runLog{log: log, begins: map
 // Waiting logs a reason to wait.
 func (l *runLog) Waiting(w *lock.Wait) { l.log.WithField("gate", w.Gate).Info(w.Error()) }
 
+// Phase logs what a pull does from now on, where everything is logged.
+func (l *runLog) Phase(name agent.PhaseName) { l.log.Debug("phase: " + string(name)) }
+
 // Live logs what a command of a step prints.
 func (l *runLog) Live(step, line string) { l.log.WithField("step", step).Info(line) }
 

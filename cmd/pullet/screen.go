@@ -3,131 +3,137 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 
 	"github.com/pullet/pullet/safetext"
 )
 
-// screen shows a fleet that changes: on a terminal a table that is redrawn, elsewhere a line for each change.
+// picture is something of the fleet as it is at a moment.
+type picture interface {
+	print(w io.Writer) // all of it, for a terminal
+	changes() []change // its lines elsewhere
+}
+
+// change is a line about something. It is written when it is another than the one before.
+type change struct{ about, line string }
+
+// screen shows a picture that changes: on a terminal it is drawn over, elsewhere each change is a line.
 type screen struct {
 	w       io.Writer
 	live    bool
-	colours bool
-	drawn   int // lines of the table that are on the terminal
+	whole   bool // it has the terminal for itself
+	drawn   int  // lines of the picture that are on the terminal
+	frame   string
 	last    map[string]string
 	started time.Time
 }
 
 func newScreen(w io.Writer) *screen {
-	return &screen{w: w, live: terminal(w), colours: colour(w), last: map[string]string{}, started: time.Now()}
+	return &screen{w: w, live: drawable(w), last: map[string]string{}, started: time.Now()}
+}
+
+// drawable reports a terminal on which lines can be drawn over.
+func drawable(w io.Writer) bool { return terminal(w) && os.Getenv("TERM") != "dumb" }
+
+// open takes the terminal for the picture alone; close gives it back as it was.
+func (s *screen) open() {
+	s.whole = true
+	own(s.w, "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J")
+}
+
+func (s *screen) close() {
+	if s.whole {
+		own(s.w, "\x1b[?25h\x1b[?1049l")
+	}
+	s.whole, s.drawn, s.frame = false, 0, ""
 }
 
 // say prints a paragraph above what follows.
 func (s *screen) say(format string, args ...any) {
-	text := safetext.Text(fmt.Sprintf(format, args...))
-	if s.colours {
-		text = bold.on(text)
+	for text := range strings.SplitSeq("\n"+fmt.Sprintf(format, args...), "\n") {
+		_ = inked(s.w, span{bold, text}) // as with every line for people
 	}
-	own(s.w, "\n"+text+"\n")
 }
 
-// show brings the fleet's picture up to date.
-func (s *screen) show(v *fleetStatus) {
+// show brings the picture up to date. The foot stands at the bottom of a terminal.
+func (s *screen) show(p picture, foot ...span) {
 	if s.live {
-		s.redraw(v)
+		s.draw(linesOf(s.look(), p.print), foot)
 		return
 	}
-	for _, n := range v.Nodes {
-		line := fmt.Sprintf("%-7s %-7s %-9s %s", n.Node, v.versionName(n.Version), n.State, n.Why)
-		if s.last[n.Node] != line {
-			s.last[n.Node] = line
-			fmt.Fprintf(s.w, "%5.1fs  %s\n", time.Since(s.started).Seconds(), strings.TrimSpace(line))
-		}
-	}
-	for _, h := range v.Halted {
-		if line := "halted: " + h.Why(); s.last[h.Group+"!"] != line {
-			s.last[h.Group+"!"] = line
-			fmt.Fprintf(s.w, "%5.1fs  %s\n", time.Since(s.started).Seconds(), line)
+	for _, c := range p.changes() {
+		if s.last[c.about] != c.line {
+			s.last[c.about] = c.line
+			fmt.Fprintf(s.w, "%5.1fs  %s\n", time.Since(s.started).Seconds(), strings.TrimSpace(c.line))
 		}
 	}
 }
 
-// redraw writes the table over the one before.
-func (s *screen) redraw(v *fleetStatus) {
-	width := s.width()
+// look is that of the terminal, less a column: a line that fills the last one may move the cursor on.
+func (s *screen) look() look {
+	l := lookOf(s.w)
+	l.most = max(0, l.most-1)
+	return l
+}
+
+// draw writes lines over those before, all at once, and nothing where nothing changed. What has no room on the terminal
+// is left out: it could not be drawn over.
+func (s *screen) draw(lines []line, foot []span) {
+	columns, rows := s.size()
+	room := rows - 1
+	if len(lines) > room {
+		more := line{text: fmt.Sprintf("... %s more", count(len(lines)-room+1, "line"))}
+		lines = append(lines[:room-1:room-1], more)
+	}
 	var b strings.Builder
-	t := columns(&b)
-	fmt.Fprintln(t, "  NODE\tROLE\tRUNS\tSTATE\tWHY")
-	for _, n := range v.Nodes {
-		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", n.Node, orDash(n.Role), v.versionName(n.Version), n.State, n.Why)
+	for _, l := range lines {
+		b.WriteString(s.text(l, columns-1) + "\x1b[K\r\n")
 	}
-	t.Flush()
-	var lines []string
-	for line := range strings.Lines(b.String()) {
-		lines = append(lines, strings.TrimRight(line, "\n"))
+	if s.whole {
+		fmt.Fprintf(&b, "\x1b[J\x1b[%d;1H%s\x1b[K", rows, s.text(lineOfSpans(foot), columns-1))
 	}
-	for _, h := range v.Halted {
-		lines = append(lines, strings.Split(hang("  HALTED  ", h.Why(), width), "\n")...)
+	if b.String() == s.frame {
+		return
 	}
-	s.draw(lines)
-}
-
-// draw writes lines over those before. What has no room on the terminal is left out: it could not be drawn over.
-func (s *screen) draw(lines []string) {
-	for i, line := range lines {
-		lines[i] = shorten(strings.TrimRight(line, " "), s.width())
-	}
-	if room := s.height() - 1; len(lines) > room {
-		lines = append(lines[:room-1:room-1], fmt.Sprintf("... %d lines more", len(lines)-room+1))
-	}
-	if s.drawn > 0 {
-		own(s.w, fmt.Sprintf("\x1b[%dA\x1b[J", s.drawn))
+	s.frame = b.String()
+	switch {
+	case s.whole:
+		own(s.w, "\x1b[H"+s.frame)
+	case s.drawn > 0:
+		own(s.w, fmt.Sprintf("\x1b[%dA\x1b[J", s.drawn)+s.frame)
+	default:
+		own(s.w, s.frame)
 	}
 	s.drawn = len(lines)
-	text := safetext.Text(strings.Join(lines, "\n") + "\n")
-	if s.colours {
-		text = paint(text)
-	}
-	own(s.w, text)
 }
 
-// height is how many lines the terminal has.
-func (s *screen) height() int {
-	if f, ok := fileOf(s.w); ok {
-		if _, h, err := term.GetSize(int(f.Fd())); err == nil && h > 5 {
-			return h
+// text is a line in so many columns, in colours where these are taken.
+func (s *screen) text(l line, most int) string {
+	if columnsOf(l.text) > most {
+		l.text = shorten(l.text, most)
+		for len(l.marks) > 0 && l.marks[len(l.marks)-1].to > len(l.text) {
+			l.marks = l.marks[:len(l.marks)-1]
 		}
 	}
-	return 1 << 20
+	if !lookOf(s.w).inks {
+		return safetext.Text(l.text)
+	}
+	return l.painted()
 }
 
-// width is how many columns a line may have without being broken by the terminal.
-func (s *screen) width() int { return proseWidth(s.w) - 1 }
-
-// detach leaves the table as it is and goes on below.
-func (s *screen) detach() { s.drawn = 0 }
-
-// paint colours the states; the words say the same.
-func paint(text string) string {
-	of := []string{"HALTED", red.on("HALTED")}
-	for state, i := range map[string]ink{upgrading: yellow, waiting: cyan, failed: red, upToDate: green} {
-		of = append(of, " "+state+" ", " "+i.on(state)+" ")
+// size is how many columns and lines the terminal has.
+func (s *screen) size() (columns, rows int) {
+	if f, ok := fileOf(s.w); ok {
+		if w, h, err := term.GetSize(int(f.Fd())); err == nil && w > 0 && h > 5 {
+			return w, h
+		}
 	}
-	return strings.NewReplacer(of...).Replace(text)
+	return usualWidth, 24
 }
 
-// shorten is as much of a text as has room in so many columns: whole words, unless one is very long.
-func shorten(s string, most int) string {
-	if utf8.RuneCountInString(s) <= most {
-		return s
-	}
-	cut := string([]rune(s)[:max(0, most-3)])
-	if at := strings.LastIndexByte(cut, ' '); at > len(cut)/2 && s[len(cut)] != ' ' {
-		cut = cut[:at]
-	}
-	return strings.TrimRight(cut, " ") + "..."
-}
+// detach leaves the picture as it is and goes on below.
+func (s *screen) detach() { s.drawn, s.frame = 0, "" }

@@ -40,7 +40,7 @@ func TestSeeds(t *testing.T) {
 // check is what validate says of a repository.
 func check(t *testing.T, files fs.FS, own map[string]any) render.ErrorList {
 	t.Helper()
-	_, found, err := validate(t.Context(), render.Open(render.Layer{Name: "main", FS: files}), "", nil, own)
+	_, found, err := validate(t.Context(), render.Open(render.Layer{Name: "main", FS: files}), "", nil, own, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -172,8 +172,8 @@ func (a servicesCmd) printServices(list []instance) error {
 						s.Port,
 						s.State,
 						life(s.Alive),
-						ago(s.Announced),
-						ago(s.Ready),
+						age(w, s.Announced),
+						age(w, s.Ready),
 						orDash(strings.Join(s.Tags, ",")),
 						orDash(interfaces(s.Addresses)),
 					)

@@ -83,11 +83,11 @@ func (s *skippedHead) print(w io.Writer) {
 	}
 	fmt.Fprintf(
 		w,
-		"not followed: %s%s\n  seen by %s %s ago: %s; %s\n",
+		"not followed: %s%s\n  seen by %s %s: %s; %s\n",
 		name,
 		strings.Join(s.Described(), "; "),
 		s.By,
-		ago(s.At),
+		when(w, s.At),
 		s.Why,
 		s.Clear,
 	)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -17,7 +16,7 @@ import (
 )
 
 func statusCommand(a *app) *cobra.Command {
-	var watch bool
+	var live bool
 	c := &cobra.Command{
 		Use: "status", GroupID: "fleet", Args: noArgs,
 		Short: "Who runs what, who waits for whom and what clears it",
@@ -26,8 +25,10 @@ func statusCommand(a *app) *cobra.Command {
 			"by what they wait for; pullet nodes lists all.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
-				if watch {
-					return statusCmd{a}.watchStatus(ctx, store)
+				if live {
+					w := watch{app: a, store: store, keys: cmd.InOrStdin()}
+					w.read = func(ctx context.Context) (picture, int64, error) { return readStatus(ctx, store) }
+					return w.run(ctx)
 				}
 				v, _, err := readStatus(ctx, store)
 				if err != nil {
@@ -36,21 +37,27 @@ func statusCommand(a *app) *cobra.Command {
 				if done, err := a.structured(v); done || err != nil {
 					return err
 				}
-				return onPage(a.out, a.output == "wide", func(w io.Writer) { v.print(w, whyWidth(a)) })
+				return onPage(a.out, v.print)
 			})
 		},
 	}
-	c.Flags().BoolVar(&watch, "watch", false, "show it again whenever something changes, until it is stopped")
+	c.Flags().BoolVar(&live, "watch", false, "show it again whenever something changes, until it is stopped")
 	return c
+}
+
+// readFleet reads the fleet's record, with who of it is at work.
+func readFleet(ctx context.Context, store *state.Store) (*state.Overview, error) {
+	o, err := store.Views.Fleet(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	return o, store.Views.Idles(ctx, o)
 }
 
 // readStatus reads the fleet's record with its switches, and the revision at which it was so.
 func readStatus(ctx context.Context, store *state.Store) (*fleetStatus, int64, error) {
-	o, err := store.Views.Fleet(ctx, false)
+	o, err := readFleet(ctx, store)
 	if err != nil {
-		return nil, 0, err
-	}
-	if err := store.Views.Idles(ctx, o); err != nil {
 		return nil, 0, err
 	}
 	v := viewOf(o)
@@ -65,43 +72,17 @@ func readStatus(ctx context.Context, store *state.Store) (*fleetStatus, int64, e
 	return v, o.Revision, nil
 }
 
-// statusCmd is pullet status.
-type statusCmd struct{ *app }
-
-// watchStatus shows the fleet as it changes: on a terminal it is drawn over, elsewhere each change is a line.
-func (a statusCmd) watchStatus(ctx context.Context, store *state.Store) error {
-	s := newScreen(a.out)
-	for {
-		v, revision, err := readStatus(ctx, store)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			return err
-		}
-		done, err := a.structured(v)
-		if err != nil {
-			return err
-		}
-		if !done && s.live {
-			var text bytes.Buffer
-			v.print(&text, whyWidth(a.app))
-			s.draw(strings.Split(strings.TrimRight(text.String(), "\n"), "\n"))
-		} else if !done {
-			s.show(v)
-		}
-		if !store.Bells.Await(ctx, store.Bells.Key(), revision, lookEvery) {
-			return nil
-		}
+// changes are its lines where there is no terminal: one for each node and each halt.
+func (v *fleetStatus) changes() []change {
+	var out []change
+	for _, n := range v.Nodes {
+		line := fmt.Sprintf("%-7s %-7s %-9s %s", n.Node, v.versionName(n.Version), n.State, n.Why)
+		out = append(out, change{n.Node, line})
 	}
-}
-
-// whyWidth is how much of a reason fits on a terminal beside the other columns; elsewhere, and with -o wide, all of it.
-func whyWidth(a *app) int {
-	if a.output == "wide" || !terminal(a.out) {
-		return 1 << 20
+	for _, h := range v.Halted {
+		out = append(out, change{h.Group + "!", "halted: " + h.Why()})
 	}
-	return max(40, newScreen(a.out).width()-50)
+	return out
 }
 
 // The sizes up to which one screen has room for all.
@@ -113,9 +94,14 @@ const (
 
 // print shows the fleet in one screen: the version, what holds it, the counts, the nodes or the exceptions, and what
 // stands still.
-func (v *fleetStatus) print(w io.Writer, whyWidth int) {
+func (v *fleetStatus) print(w io.Writer) {
 	v.printVersion(w)
-	fmt.Fprintln(w, strings.TrimSuffix(count(len(v.Nodes), "node")+": "+v.counts(), ": "))
+	nodes := count(len(v.Nodes), "node")
+	if counts := v.counts(); counts != "" {
+		_ = inked(w, append([]span{{noInk, nodes + ": "}}, counted(counts)...)...) // as with every line for people
+	} else {
+		fmt.Fprintln(w, nodes)
+	}
 	if len(v.Decommissioned) > 0 {
 		fmt.Fprintf(w, "decommissioned, and still listed under nodes/: %s; remove them there, or start them again\n",
 			safetext.Some(v.Decommissioned, 10))
@@ -140,7 +126,7 @@ func (v *fleetStatus) print(w io.Writer, whyWidth int) {
 		shown, more = shown[:mostExceptions], len(shown)-mostExceptions
 	}
 	if len(shown) > 0 || len(v.Nodes) <= smallFleet {
-		v.printNodes(w, shown, whyWidth)
+		v.printNodes(w, shown)
 	}
 	if more > 0 {
 		fmt.Fprintf(w, "and %d more: pullet nodes --state failed,lost,missing,upgrading\n", more)
@@ -183,7 +169,7 @@ func (v *fleetStatus) printVersion(w io.Writer) {
 		if v.Held {
 			held = ", held there" + until(v.Current.Until) + reasonSuffix(v.Current.Reason) + " (pullet rollout follow)"
 		}
-		fmt.Fprintf(w, "version %s, set by %s %s ago%s\n", withCommit(v.Current), v.Current.By, ago(v.Current.At), held)
+		fmt.Fprintf(w, "version %s, set by %s %s%s\n", withCommit(v.Current), v.Current.By, when(w, v.Current.At), held)
 		for _, line := range v.Current.Described() {
 			fmt.Fprintln(w, "  "+line)
 		}
@@ -192,9 +178,9 @@ func (v *fleetStatus) printVersion(w io.Writer) {
 	if p, ok := v.Switches["pause"]; ok {
 		fmt.Fprintf(
 			w,
-			"paused by %s %s ago%s%s; to go on: pullet rollout resume\n",
+			"paused by %s %s%s%s; to go on: pullet rollout resume\n",
 			p.By,
-			ago(p.At),
+			when(w, p.At),
 			until(p.Until),
 			reasonSuffix(p.Reason),
 		)
@@ -202,10 +188,10 @@ func (v *fleetStatus) printVersion(w io.Writer) {
 	if d, ok := v.Switches[state.StoreScope]; ok {
 		fmt.Fprintf(
 			w,
-			"not accepted: %s (says %s, %s ago); when nobody is in the middle of an upgrade: pullet rollout resume --store\n",
+			"not accepted: %s (says %s, %s); when nobody is in the middle of an upgrade: pullet rollout resume --store\n",
 			d.Reason,
 			d.By,
-			ago(d.At),
+			when(w, d.At),
 		)
 	}
 	if v.Members != "" {
@@ -261,15 +247,15 @@ func (v *fleetStatus) exceptions() []nodeStatus {
 }
 
 // cells are the columns of a node that every table of nodes begins with.
-func (v *fleetStatus) cells(n nodeStatus) string {
-	return strings.Join([]string{n.Node, orDash(n.Role), v.versionName(n.Version), n.State, ago(n.Since)}, "\t")
+func (v *fleetStatus) cells(w io.Writer, n nodeStatus) string {
+	return strings.Join([]string{n.Node, orDash(n.Role), v.versionName(n.Version), n.State, age(w, n.Since)}, "\t")
 }
 
-func (v *fleetStatus) printNodes(w io.Writer, nodes []nodeStatus, whyWidth int) {
+func (v *fleetStatus) printNodes(w io.Writer, nodes []nodeStatus) {
 	t := columns(w)
 	fmt.Fprintln(t, "NODE\tROLE\tRUNS\tSTATE\tSINCE\tWHY")
 	for _, n := range nodes {
-		fmt.Fprintf(t, "%s\t%s\n", v.cells(n), v.why(n, whyWidth))
+		fmt.Fprintf(t, "%s\t%s\n", v.cells(w, n), v.why(w, n))
 	}
 	t.Flush()
 }
@@ -281,7 +267,7 @@ func (v *fleetStatus) printWaits(w io.Writer) {
 			fmt.Fprintf(w, "and %d waits more: pullet nodes --state waiting\n", len(v.Waits)-i)
 			return
 		}
-		fmt.Fprintln(w, g.String())
+		fmt.Fprintln(w, g.line(w))
 	}
 }
 
@@ -304,7 +290,7 @@ func said(h state.GroupGate, v *state.Version) string {
 
 // why is why a node is as it is, and what clears it. A failure that halts a role is said once, below the nodes, and not
 // with each that it is or that waits for it.
-func (v *fleetStatus) why(n nodeStatus, width int) string {
+func (v *fleetStatus) why(w io.Writer, n nodeStatus) string {
 	for _, h := range v.Halted {
 		switch {
 		case h.Reason == "":
@@ -317,7 +303,7 @@ func (v *fleetStatus) why(n nodeStatus, width int) string {
 			n.Remedy = state.Remedy{}
 		}
 	}
-	return n.why(width)
+	return n.why(w, reasonRoom(w))
 }
 
 // withCommit is a version with its short id, where it has a name beside it.

@@ -14,8 +14,8 @@ import (
 
 // own writes the program's own control sequences where everything else is made harmless.
 func own(w io.Writer, text string) {
-	if p, ok := w.(*safetext.Writer); ok {
-		_ = p.Own(text) // as with every line for people
+	if s, ok := w.(*stream); ok {
+		_ = s.Own(text) // as with every line for people
 		return
 	}
 	_, _ = io.WriteString(w, text)
@@ -23,8 +23,8 @@ func own(w io.Writer, text string) {
 
 // fileOf is the file behind a writer, if there is one.
 func fileOf(w io.Writer) (*os.File, bool) {
-	if p, ok := w.(*safetext.Writer); ok {
-		w = p.To
+	if s, ok := w.(*stream); ok {
+		w = s.To
 	}
 	f, ok := w.(*os.File)
 	return f, ok

@@ -61,7 +61,9 @@ func validateCommand(a *app) *cobra.Command {
 			)
 			ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, late)
 			defer cancel()
-			checked, mistakes, err := validate(ctx, repo, only, others, own)
+			show, stop := newProgress(ctx, a.err)
+			checked, mistakes, err := validate(ctx, repo, only, others, own, show)
+			stop()
 			if errors.Is(context.Cause(ctx), late) {
 				return late
 			}
@@ -99,6 +101,7 @@ func validate(
 	only string,
 	factFiles []string,
 	own map[string]any,
+	show *progress,
 ) (checked int, mistakes render.ErrorList, err error) {
 	nodes, err := repo.Nodes()
 	if err != nil && !errors.As(err, &mistakes) { // mistakes of the inventory are among those of each host
@@ -122,10 +125,10 @@ func validate(
 	}
 	extensions, wrong := extension.Load(repo, action.All())
 	specs := append(action.All(), extensions.Specs()...)
-	mistakes, more, err := validateHosts(repo, hosts, view, own, specs, only == "")
+	mistakes, more, err := validateHosts(repo, hosts, view, own, specs, only == "", show)
 	if err == nil && len(more) > 0 { // what jobs publish is known now, and others may read it
 		maps.Copy(view.Services, more)
-		mistakes, _, err = validateHosts(repo, hosts, view, own, specs, only == "")
+		mistakes, _, err = validateHosts(repo, hosts, view, own, specs, only == "", show)
 	}
 	mistakes = append(mistakes, wrong...)
 	if sorted, ok := mistakes.Err().(render.ErrorList); ok {
@@ -142,13 +145,15 @@ func validateHosts(
 	own map[string]any,
 	specs []apply.Spec,
 	complete bool,
+	show *progress,
 ) (
 	mistakes render.ErrorList, more map[string][]render.Service, err error) {
 	all, found, listed := lint.New(repo), found{}, false
 	reactions := reactionsOf(repo, view)
 	more = map[string][]render.Service{}
 	names := map[string]bool{}
-	for _, in := range hosts {
+	for i, in := range hosts {
+		show.Doing(fmt.Sprintf("compiling for %s, node %d of %d", in.Node.Name, i+1, len(hosts)))
 		in.View, in.HostVars = view, own
 		names[in.Node.Name] = true
 		cat, err := repo.Compile(in)

@@ -2,11 +2,11 @@ package main
 
 import (
 	"cmp"
+	"io"
 	"maps"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
@@ -290,29 +290,38 @@ func (n *nodeStatus) waitsAt(s state.StatusLine) {
 	}
 }
 
-// why is the node's reason with its age and, as far as it has room, what clears it. The age is not cut off.
-func (n nodeStatus) why(width int) string {
-	age := n.age()
-	text := shorten(n.Why, max(width-len(age), minReason)) + age
-	if room := width - utf8.RuneCountInString(text); n.Clear != "" && room >= minReason {
-		text += shorten("; "+n.Clear, room)
+// why is the node's reason in so many columns, with its age and what clears it: these are not cut off.
+func (n nodeStatus) why(w io.Writer, most int) string {
+	text := shorten(n.Why, most) + n.age(w)
+	if n.Clear != "" {
+		text += "; " + n.Clear
 	}
 	return text
 }
 
-// minReason is how much of a reason is shown however narrow the terminal is, and how much room is worth a word on what
-// clears it.
-const minReason = 20
+// mostReason is how much of a reason a terminal shows in a table: what clears it has to have room, too.
+const mostReason = 120
+
+// reasonRoom is how much of a reason is shown.
+func reasonRoom(w io.Writer) int {
+	if lookOf(w).most == 0 {
+		return wholeReason
+	}
+	return mostReason
+}
+
+// wholeReason is room for all of any reason.
+const wholeReason = 1 << 20
 
 // age is for how long a node waits, or when it failed.
-func (n nodeStatus) age() string {
+func (n nodeStatus) age(w io.Writer) string {
 	switch {
 	case n.Why == "" || n.Since.IsZero() || n.State != waiting && n.State != failed && n.Kind != state.WaitStale:
 		return ""
 	case n.lasts:
-		return " (for " + ago(n.Since) + ")"
+		return " (" + during(w, n.Since) + ")"
 	}
-	return " (" + ago(n.Since) + " ago)"
+	return " (" + when(w, n.Since) + ")"
 }
 
 // versionName is a version by its release or its short id.

@@ -195,7 +195,7 @@ func (v *fleetStatus) printBehind(w io.Writer) {
 	var lines []string
 	for _, n := range v.exceptions() {
 		if !n.through {
-			lines = append(lines, n.Node+" is "+n.State+reasonSuffix(n.why(1<<20)))
+			lines = append(lines, n.Node+" is "+n.State+reasonSuffix(n.why(w, wholeReason)))
 		}
 	}
 	if more := len(lines) - mostExceptions; more > 0 {
@@ -219,7 +219,7 @@ func (v *fleetStatus) printPending(w io.Writer) {
 		if n.State != pending || n.through {
 			continue
 		}
-		reason := reasonSuffix(n.why(1 << 20))
+		reason := reasonSuffix(n.why(w, wholeReason))
 		if nodes[reason] == nil {
 			reasons = append(reasons, reason)
 		}

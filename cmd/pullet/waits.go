@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -107,8 +108,8 @@ func startAgain(node string) string {
 	return "start it again, or give it up: pullet decommission " + node
 }
 
-// String is a line: how many nodes wait for what, who holds it, and what clears it.
-func (g waitGroup) String() string {
+// line says: how many nodes wait for what, who holds it, and what clears it.
+func (g waitGroup) line(w io.Writer) string {
 	who, wait := count(len(g.Nodes), "node"), "wait"
 	if len(g.Nodes) == 1 {
 		who, wait = g.Nodes[0], "waits"
@@ -118,16 +119,16 @@ func (g waitGroup) String() string {
 		line += " for " + g.Gate
 	}
 	if g.held() && len(g.Holders) > 0 {
-		line += ": " + heldBy(g.Holders)
+		line += ": " + heldBy(w, g.Holders)
 	} else {
 		line += ": " + g.Reason
 	}
 	switch {
 	case g.Since.IsZero():
 	case len(g.Nodes) == 1:
-		line += " (for " + ago(g.Since) + ")"
+		line += " (" + during(w, g.Since) + ")"
 	default:
-		line += " (the first for " + ago(g.Since) + ")"
+		line += " (the first " + during(w, g.Since) + ")"
 	}
 	if g.Clear != "" {
 		line += "; " + g.Clear
@@ -136,25 +137,25 @@ func (g waitGroup) String() string {
 }
 
 // heldBy names holders with where they are and how.
-func heldBy(holders []state.Holder) string {
+func heldBy(w io.Writer, holders []state.Holder) string {
 	var parts []string
 	for i, h := range holders {
 		if i == 5 {
 			parts = append(parts, fmt.Sprintf("%d more", len(holders)-i))
 			break
 		}
-		parts = append(parts, holderText(h))
+		parts = append(parts, holderText(w, h))
 	}
 	return "held by " + strings.Join(parts, ", ")
 }
 
-func holderText(h state.Holder) string {
+func holderText(w io.Writer, h state.Holder) string {
 	text := h.Node
 	if h.Step != "" {
 		text += " in step " + h.Step
 	}
 	if !h.Since.IsZero() {
-		text += " since " + h.Since.Local().Format(time.TimeOnly)
+		text += " " + during(w, h.Since)
 	}
 	return text + " (" + lock.Condition(h) + ")"
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// manualDir is where scripts/package wants the man pages and completions. They are made by a test, because the generator
-// would be 0.6 MB of the program.
+// manualDir is where scripts/package wants the man pages and completions. They are made by a test, because the
+// generator would be 0.6 MB of the program.
 var manualDir = flag.String("manual", "", "write the man pages and completions into this directory")
 
 // TestManual: every command has a man page with what its help says, and the configuration has one.
@@ -76,8 +76,8 @@ func readPage(t *testing.T, file string) string {
 	return string(text)
 }
 
-// writeManual writes what a package has beside the program, from the command tree and the page of the configuration. The
-// date is that of SOURCE_DATE_EPOCH, or the first of all.
+// writeManual writes what a package has beside the program, from the command tree and the page of the configuration.
+// The date is that of SOURCE_DATE_EPOCH, or the first of all.
 func writeManual(t *testing.T, dir string) {
 	t.Helper()
 	for _, sub := range []string{"man1", "man5"} {
@@ -133,8 +133,8 @@ pullet.yaml \- the configuration of a host
 ` + text))
 }
 
-// listOfTable makes a list of terms of a table, which a terminal may be too narrow for. With more than two columns each cell has
-// the name of its own before it.
+// listOfTable makes a list of terms of a table, which a terminal may be too narrow for. With more than two columns each
+// cell has the name of its own before it.
 func listOfTable(table string) string {
 	cells := func(row string) []string { return strings.Split(strings.Trim(strings.TrimSpace(row), "|"), "|") }
 	rows := slices.Collect(strings.Lines(table))

@@ -64,7 +64,7 @@ func (t takeover) fate(ctx context.Context, version string, retry bool) (apply.P
 	if err != nil {
 		return apply.ProgramFate{}, err
 	}
-	if refused != nil && refused.Version == version && !replaced {
+	if refused != nil && version != "" && refused.Version == version && !replaced {
 		if !retry {
 			return apply.ProgramFate{Refused: errors.New(refused.Why + "; to try it again: pullet pull --retry")}, nil
 		}

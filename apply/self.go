@@ -25,7 +25,7 @@ func (h *Host) awaitsEnd() bool {
 }
 
 // stopsPullet reports that a process, or one that came of it, told systemd to stop pullet.
-func stopsPullet(pid int) bool { return stopsUnit(pid, ownUnit()) }
+func stopsPullet(pid int) bool { return stopsUnit(pid, OwnUnit()) }
 
 // stopsUnit is stopsPullet for a service; "" is none.
 func stopsUnit(pid int, unit string) bool {
@@ -53,8 +53,8 @@ func stops(commandLine []byte, unit string) bool {
 	return path.Base(args[0]) == "systemctl" && slices.ContainsFunc(args, verb) && slices.ContainsFunc(args[1:], names)
 }
 
-// ownUnit is the service of systemd in which this process runs; "" where it runs in none.
-func ownUnit() string {
+// OwnUnit is the service of systemd in which this process runs; "" where it runs in none.
+func OwnUnit() string {
 	groups, _ := os.ReadFile("/proc/self/cgroup") // without control groups there is no systemd
 	return unitOf(string(groups))
 }

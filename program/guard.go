@@ -2,7 +2,9 @@ package program
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 )
 
@@ -58,6 +60,9 @@ func (g *Guard) due(ctx context.Context) (string, error) {
 	}
 	g.Path = proven.Path
 	is, err := g.digest()
+	if errors.Is(err, fs.ErrNotExist) { // somebody removed it
+		return "", nil
+	}
 	if err != nil || is == proven.Digest {
 		return "", err
 	}

@@ -71,6 +71,9 @@ func (i *Installed) Replaced() (bool, error) {
 	return is != mine, err
 }
 
+// unusable is the digest of what cannot be started: it is no program's.
+const unusable = "not executable"
+
 // digest is the digest of the installed file.
 func (i *Installed) digest() (string, error) {
 	now, err := identify(i.Path)
@@ -80,9 +83,11 @@ func (i *Installed) digest() (string, error) {
 	if err := ownfile.Check(i.Path); err != nil {
 		return "", err
 	}
-	is, err := digestOf(i.Path)
-	if err != nil {
-		return "", err
+	is := unusable
+	if now.mode&syscall.S_IFMT == syscall.S_IFREG && now.mode&0o100 != 0 {
+		if is, err = digestOf(i.Path); err != nil {
+			return "", err
+		}
 	}
 	i.is, i.seen = is, now
 	return is, nil
@@ -91,6 +96,7 @@ func (i *Installed) digest() (string, error) {
 // file is what tells a file from another one, and from itself with other contents.
 type file struct {
 	dev, inode uint64
+	mode       uint32
 	size       int64
 	changed    time.Time
 }
@@ -100,7 +106,7 @@ func identify(path string) (file, error) {
 	if err := syscall.Stat(path, &st); err != nil {
 		return file{}, &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
-	return file{st.Dev, st.Ino, st.Size, time.Unix(st.Ctim.Unix())}, nil
+	return file{st.Dev, st.Ino, st.Mode, st.Size, time.Unix(st.Ctim.Unix())}, nil
 }
 
 func digestOf(path string) (string, error) {

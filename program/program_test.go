@@ -79,6 +79,12 @@ func TestReplaced(t *testing.T) {
 			t.Errorf("replaced by %q: %v, %v; want %v", c.text, got, err, c.want)
 		}
 	}
+	if err := os.Chmod(h.Path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := h.Replaced(); !got || err != nil {
+		t.Errorf("a program that cannot be started: %v, %v", got, err)
+	}
 	if err := os.Remove(h.Path); err != nil {
 		t.Fatal(err)
 	}
@@ -285,6 +291,57 @@ func TestGuardSeesThePull(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.want(h.Path, "new")
+}
+
+// TestUnusable: what cannot be started is put back like a program that makes no pull, also where there is no room for a
+// copy of it; what somebody removed is not.
+func TestUnusable(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	g := h.guard(Limits{Within: time.Nanosecond}, never)
+	if err := errors.Join(os.Chmod(h.Path, 0o600), os.MkdirAll(filepath.Join(h.state, "program/refused/x"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Watch(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(h.Path); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("a program without its mode is put back: %v, %v", info, err)
+	}
+	if r := h.refused(); r == nil || !strings.Contains(r.Why, "and cannot be tried again: ") {
+		t.Errorf("what could not be kept: %+v", r)
+	}
+	if err := errors.Join(os.Remove(h.Path), g.Watch(t.Context())); err != nil {
+		t.Errorf("a program that was removed: %v", err)
+	}
+	if _, err := os.Stat(h.Path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a program that was removed is back: %v", err)
+	}
+}
+
+// TestStays: a program that somebody starts from elsewhere is not the installed one while that is there.
+func TestStays(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	elsewhere := At(h.Path+".new", h.state)
+	for _, c := range []struct {
+		now  func() error
+		want bool
+	}{
+		{func() error { return nil }, true}, // nothing is known
+		{func() error { return h.First("v1", Limits{}) }, false},
+		{func() error { return os.Remove(h.Path) }, true},
+	} {
+		if err := c.now(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := elsewhere.Stays(); got != c.want || err != nil {
+			t.Errorf("elsewhere is where pullet is installed: %v, %v; want %v", got, err, c.want)
+		}
+		if got, err := h.Stays(); !got || err != nil {
+			t.Errorf("the installed file is where pullet is installed: %v, %v", got, err)
+		}
+	}
 }
 
 // TestDamagedRecord: a record that does not say what it should is said, and no program is judged by it.

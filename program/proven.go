@@ -98,6 +98,19 @@ func (i *Installed) Confirm(version string, limits Limits) error {
 	return i.forgetRefused()
 }
 
+// Stays reports that this process began where pullet is installed: no program made a pull from another path, or nothing
+// is there any more.
+func (i *Installed) Stays() (bool, error) {
+	p, err := i.Proven()
+	if p == nil || err != nil || p.Path == i.Path {
+		return err == nil, err
+	}
+	if _, err = os.Stat(p.Path); errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	return false, err
+}
+
 // First keeps the program of this process before its first pull here: there is none that is better.
 func (i *Installed) First(version string, limits Limits) error {
 	if p, err := i.Proven(); p != nil || err != nil {
@@ -115,20 +128,18 @@ func (i *Installed) forgetRefused() (err error) {
 	return err
 }
 
-// Refuse puts the program of this process in the place of the installed one, which it keeps as the refused one. The
-// record is written first: a process that is killed in between leaves one that says what the next has to do.
+// Refuse puts the program of this process in the place of the installed one, which it keeps as the refused one where
+// there is room. The record is written first: a process that is killed in between leaves one that says what the next
+// has to do.
 func (i *Installed) Refuse(r Refused) (err error) {
 	if r.Digest, err = i.digest(); err != nil {
 		return err
 	}
-	r.At = time.Now().UTC()
 	if err := i.keep(i.Path, refusedProgram); err != nil {
-		return err
+		r.Why += fmt.Sprintf(" (and cannot be tried again: %v)", err)
 	}
-	if err := durable.WriteJSON(i.file(refusedRecord), r); err != nil {
-		return err
-	}
-	return i.install(i.self)
+	r.At = time.Now().UTC()
+	return errors.Join(durable.WriteJSON(i.file(refusedRecord), r), i.install(i.self))
 }
 
 // Known reports that the installed program is the one that was refused.

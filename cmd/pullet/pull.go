@@ -166,14 +166,6 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, p pullFlags) (err error)
 	return nil
 }
 
-// ownProgram has a pull on a host see to its own program. What is applied below another directory is no host's own.
-func ownProgram(node *agent.Agent, root string, c agent.Config) (err error) {
-	if root == "/" || c.Agent.Takeover != 0 {
-		node.Program, err = program.Open(c.Paths.State)
-	}
-	return err
-}
-
 // collectLess lets the heap grow to three times what is in use before garbage is collected, instead of twice: this
 // process ends soon. GOGC of the environment wins.
 func collectLess() {

@@ -3,10 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/program"
 	"github.com/pullet/pullet/state"
 )
 
@@ -43,4 +46,24 @@ func selftestCommand(a *app) *cobra.Command {
 			return err
 		},
 	}
+}
+
+// ownProgram has a pull on a host see to its own program. What is applied below another directory is no host's own, nor
+// is a pullet that somebody starts from elsewhere than it is installed.
+func ownProgram(node *agent.Agent, root string, c agent.Config) error {
+	if root != "/" && c.Agent.Takeover == 0 {
+		return nil
+	}
+	installed, err := program.Open(c.Paths.State)
+	if err != nil {
+		return err
+	}
+	is := strings.HasPrefix(apply.OwnUnit(), "pullet") // what units start is what is installed
+	if !is {
+		is, err = installed.Stays()
+	}
+	if is {
+		node.Program = installed
+	}
+	return err
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/pullet/pullet/event/webhook"
 	"github.com/pullet/pullet/metrics"
@@ -21,9 +22,16 @@ func (m *monitoring) mayRead() func(*http.Request) bool {
 			return has
 		}
 	case m.config.Agent.loopback():
-		return func(*http.Request) bool { return true }
+		return func(r *http.Request) bool { return !forwarded(r) }
 	}
 	return nil
+}
+
+// forwarded reports a request that a server on this host passed on for somebody else.
+func forwarded(r *http.Request) bool {
+	return slices.ContainsFunc([]string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"}, func(name string) bool {
+		return r.Header.Get(name) != ""
+	})
 }
 
 // hasToken reports that a request has a token of a file, as the file is now.

@@ -45,7 +45,6 @@ func (a *Agent) listen() (closes func(), err error) {
 			"agent.listen can be reached from elsewhere, and agent.metrics.tokenFile is missing")
 	}
 	a.monitoring.hooks.Store(hooks)
-	a.pulse.work(0) // the first pull comes
 	return serve(listener, metrics.Handler(metrics.Served{
 		View: a.monitoring.watched, May: a.monitoring.mayRead(), Healthy: a.monitoring.healthy, Ready: a.monitoring.ready,
 		Others: hooks,
@@ -126,7 +125,7 @@ func serve(listener net.Listener, handler http.Handler, log *logrus.Entry) (clos
 	go func() {
 		defer close(ended)
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			log.WithError(err).Error("nobody is heard any more: restart the agent")
+			log.WithError(err).Error("the agent listens no more: restart the agent")
 		}
 	}()
 	return func() {

@@ -33,7 +33,8 @@ func LogAddress(c Config, node, run, version string) string {
 // is not followed. Of a log longer than MostOfLog the beginning is returned, and cut is true.
 func FetchLog(ctx context.Context, c Config, node, run, version string) (text []byte, cut bool, err error) {
 	l := c.Agent.Logs
-	if !safetext.Name(node) || !safetext.Word(run) || strings.Trim(run, ".") == "" {
+	dots := func(word string) bool { return word != "" && strings.Trim(word, ".") == "" }
+	if !safetext.Name(node) || !safetext.Word(run) || dots(run) || dots(version) {
 		return nil, false, fmt.Errorf("%q is no run of a node", safetext.Line(node+"/"+run, 100))
 	}
 	c.Node.Name = node

@@ -32,7 +32,7 @@ type Observer struct {
 
 // Loop pulls again and again until ctx ends, and then returns nil: on a timer with splay, when the fleet's version
 // changes, and when a file changes that the node depends on. It returns ErrReload when the configuration changed or is
-// to be read again, ErrReplaced when another program is to go on, and an error when only another process can.
+// to be read again, a *ReplacedError when another program is to go on, and an error when only another process can.
 func (a *Agent) Loop(ctx context.Context, o Observer) error {
 	a.pulse.tells = o.AtWork
 	a.pulse.work(slowHost)
@@ -67,7 +67,7 @@ func (a *Agent) Loop(ctx context.Context, o Observer) error {
 		}
 		a.afterFailure(err)
 		if a.replaced(ctx, out) {
-			return ErrReplaced
+			return &ReplacedError{a.Program}
 		}
 		if err == nil && out.Rebooting() && !a.awaitBoot(ctx) {
 			return nil

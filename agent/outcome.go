@@ -155,6 +155,11 @@ func (o *Outcome) fetched(own []puller.Head) { o.own = own }
 // took are the phases of the pull.
 func (o *Outcome) took(phases []Phase) { o.Phases = phases }
 
+// reached reports that a repository answered.
+func (o *Outcome) reached() bool {
+	return slices.ContainsFunc(o.own, func(h puller.Head) bool { return !isAway(h.Problem, h.Repo) })
+}
+
 // head is the commit that a repository had; "" where it could not be asked.
 func (o *Outcome) head(repository string) string {
 	for _, h := range o.own {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/pullet/pullet/apply"
@@ -12,17 +14,22 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// ErrReplaced says that another program took the place of this one and proved itself: go on as that one.
-var ErrReplaced = errors.New("pullet was replaced")
+// ReplacedError says that another program took the place of this one and proved itself: go on as that one.
+type ReplacedError struct{ Program *program.Installed }
+
+func (e *ReplacedError) Error() string { return "pullet was replaced" }
 
 // leastTakeover is how long a new program has for its first pull at least, where the configuration does not say it.
 const leastTakeover = 15 * time.Minute
 
 // takeoverLimits are how long a new program has on a host that pulls once in a time: three of these for its first pull.
-func takeoverLimits(l Loop, cadence time.Duration) program.Limits {
+func takeoverLimits(l Loop, cadence time.Duration, failures int) program.Limits {
 	within := l.Takeover.Std()
 	if within == 0 {
 		within = max(leastTakeover, 3*max(l.Interval.Std(), cadence))
+		if failures > 0 { // the next pull may come late
+			within = max(within, 2*maxBackoff)
+		}
 	}
 	return program.Limits{Within: within, AtMost: within + l.Deadline.Std() + 3*l.Wait.Std() + time.Hour}
 }
@@ -47,7 +54,7 @@ func (p ownProgram) fate(v *state.Version) func(context.Context) apply.ProgramFa
 	return func(ctx context.Context) apply.ProgramFate {
 		fate, err := p.agent.takeover().fate(ctx, v.ID, p.Retry)
 		if err != nil {
-			p.out.warn(fmt.Errorf("whether pullet was replaced: %w", err))
+			p.out.warn(fmt.Errorf("cannot tell whether pullet was replaced: %w", err))
 		}
 		return fate
 	}
@@ -64,7 +71,7 @@ func (t takeover) fate(ctx context.Context, version string, retry bool) (apply.P
 	if err != nil {
 		return apply.ProgramFate{}, err
 	}
-	if refused != nil && version != "" && refused.Version == version && !replaced {
+	if refused != nil && !replaced && (retry || version != "" && refused.Version == version) {
 		if !retry {
 			return apply.ProgramFate{Refused: errors.New(refused.Why + "; to try it again: pullet pull --retry")}, nil
 		}
@@ -76,8 +83,12 @@ func (t takeover) fate(ctx context.Context, version string, retry bool) (apply.P
 	if !replaced {
 		return apply.ProgramFate{}, nil
 	}
-	if known, err := t.Known(refused); err != nil || known && refused.Lost && !retry {
-		return t.refuse(program.Refused{Version: version, Why: refused.Why, Lost: true}), err
+	known, err := t.Known(refused)
+	if err != nil {
+		return apply.ProgramFate{}, err
+	}
+	if known && refused.Lost && !retry {
+		return t.refuse(program.Refused{Version: version, Why: refused.Why, Lost: true}), nil
 	}
 	return t.proves(ctx, version), nil
 }
@@ -86,10 +97,10 @@ func (t takeover) fate(ctx context.Context, version string, retry bool) (apply.P
 const proveTime = 2 * time.Minute
 
 // laterError says that the new program could not prove itself now.
-type laterError struct{ Why string }
+type laterError struct{ why string }
 
 func (e *laterError) Error() string {
-	return "pullet was replaced, and the new one cannot take over now: " + e.Why
+	return "pullet was replaced, and the new one cannot take over now: " + e.why
 }
 
 // prove has the installed program read what this host has: see SelfTest.
@@ -100,7 +111,7 @@ func (t takeover) prove(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, proveTime)
 	defer cancel()
 	args := []string{t.Path, "selftest", "--config", t.config.file, "--root", t.config.Root}
-	out, err := t.host.Run(within, apply.Command{Args: args, Quiet: true})
+	out, err := t.host.Run(within, apply.Command{Args: args, Env: ownEnvironment(), Quiet: true})
 	switch {
 	case ctx.Err() != nil:
 		return &laterError{"the pull was stopped"}
@@ -114,6 +125,19 @@ func (t takeover) prove(ctx context.Context) error {
 		return fmt.Errorf("%s selftest: %s", t.Path, out.Failure())
 	}
 	return nil
+}
+
+// ownEnvironment is that of this process, which the new program gets too: it may say how etcd is reached. What systemd
+// told this process is not for its children.
+func ownEnvironment() map[string]string {
+	out := map[string]string{}
+	for _, line := range os.Environ() {
+		name, value, _ := strings.Cut(line, "=")
+		if !strings.HasPrefix(name, "NOTIFY_") && !strings.HasPrefix(name, "WATCHDOG_") {
+			out[name] = value
+		}
+	}
+	return out
 }
 
 // proves has the installed program prove itself, and puts the one of this process back where it does not.
@@ -149,7 +173,7 @@ func (a *Agent) replaced(ctx context.Context, out *Outcome) bool {
 	fate, err := a.takeover().fate(ctx, "", false)
 	switch {
 	case err != nil:
-		a.logger.WithError(err).Warn("whether pullet was replaced")
+		a.logger.WithError(err).Warn("cannot tell whether pullet was replaced")
 	case fate.Refused != nil:
 		a.logger.Error(fate.Refused)
 	case fate.Later != nil:
@@ -161,18 +185,19 @@ func (a *Agent) replaced(ctx context.Context, out *Outcome) bool {
 // keepsFirst keeps the program of this process before the first pull on a host, which may replace it.
 func (p ownProgram) keepsFirst() {
 	if i := p.agent.Program; i != nil {
-		p.kept(i.First(p.build, takeoverLimits(p.config.Agent, 0)))
+		p.kept(i.First(p.build, takeoverLimits(p.config.Agent, 0, 0)))
 	}
 }
 
-// cameBack notes that the program of this process made a pull: it joined the fleet and knows what to do.
+// cameBack notes that the program of this process made a pull: it joined the fleet, reached a repository and knows what
+// to do.
 func (p ownProgram) cameBack(err error) {
 	i := p.agent.Program
 	knows := p.program != nil || p.out.Version == nil && len(p.out.Failures) == 0
-	if i == nil || err != nil || p.store == nil || !knows {
+	if i == nil || err != nil || p.store == nil || !knows || !p.out.reached() {
 		return
 	}
-	limits := takeoverLimits(p.config.Agent, p.local.Cadence(p.outside.Host.Boot))
+	limits := takeoverLimits(p.config.Agent, p.local.Cadence(p.outside.Host.Boot), p.local.Failures)
 	p.kept(i.Confirm(p.build, limits))
 }
 

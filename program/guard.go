@@ -2,14 +2,15 @@ package program
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 )
 
-// lookEvery is how often the guard looks whether a new program made a pull.
-const lookEvery = time.Second
+// How often the guard looks whether a new program made a pull, and whether one could be made again.
+const (
+	lookEvery = time.Second
+	askEvery  = 15 * time.Second
+)
 
 // Guard watches over a new program from outside of it, as the proven one.
 type Guard struct {
@@ -25,60 +26,64 @@ type Guard struct {
 }
 
 // Watch returns when the installed program is the proven one. A new one that makes no pull in time is put back before;
-// the time begins when Watch sees the program first. It can be called at any time, and again after it was killed.
+// the time begins when Watch sees the program first, and anew when nobody could make a pull. Watch can be called at any
+// time, and again after it was killed.
 func (g *Guard) Watch(ctx context.Context) error {
 	if err := g.restart(ctx); err != nil {
 		return err
 	}
 	for said := ""; ; {
-		why, err := g.due(ctx)
+		next, err := g.look(ctx)
 		switch {
-		case err != nil || why == "":
+		case err != nil || next.over:
 			return err
-		case why == lost:
+		case next.lost:
 			return g.putBack(ctx)
-		case why != said:
-			g.Say("%s is not the pullet that made the last pull here: %s", g.Path, why)
-			said = why
+		case next.why != said:
+			g.Say("%s is not the pullet that made the last pull here: %s", g.Path, next.why)
+			said = next.why
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(lookEvery):
+		case <-time.After(next.pause):
 		}
 	}
 }
 
-// lost is what due says of a program that is to be put back.
-const lost = "it made no pull in time"
+// verdict is what the guard saw.
+type verdict struct {
+	over  bool          // the installed program is the proven one
+	lost  bool          // it made no pull in time
+	why   string        // it has more time
+	pause time.Duration // until the next look
+}
 
-// due is what is waited for; "": it is the proven one.
-func (g *Guard) due(ctx context.Context) (string, error) {
+// look judges the installed program.
+func (g *Guard) look(ctx context.Context) (verdict, error) {
 	proven, err := g.Proven()
 	if err != nil || proven == nil {
-		return "", err
+		return verdict{over: true}, err
 	}
 	g.Path = proven.Path
 	is, err := g.digest()
-	if errors.Is(err, fs.ErrNotExist) { // somebody removed it
-		return "", nil
-	}
 	if err != nil || is == proven.Digest {
-		return "", err
+		return verdict{over: true}, err
 	}
-	if g.watched != g.seen {
+	if g.since.IsZero() || !g.watched.same(g.seen) {
 		g.watched, g.since = g.seen, time.Now()
 	}
 	switch age := time.Since(g.since); {
 	case age < proven.Within:
-		return fmt.Sprintf("it has %s for its first one", proven.Within), nil
+		return verdict{why: fmt.Sprintf("it has %s for its first one", proven.Within), pause: lookEvery}, nil
 	case age < proven.AtMost && g.AtWork():
-		return "it is in the midst of its first one", nil
+		return verdict{why: "it is in the midst of its first one", pause: lookEvery}, nil
 	}
 	if why := g.Away(ctx); why != nil {
-		return "nobody could make one now: " + why.Error(), nil
+		g.since = time.Now() // a program that could not make one was not late
+		return verdict{why: "nobody could make one now: " + why.Error(), pause: min(askEvery, max(lookEvery, proven.Within))}, nil
 	}
-	return lost, nil
+	return verdict{lost: true}, nil
 }
 
 // putBack puts the proven program back and has what runs it start anew.

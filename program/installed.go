@@ -41,11 +41,11 @@ func Open(state string) (*Installed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("where pullet is installed: %w", err)
 	}
-	return At(path, state), nil
+	return at(path, state, ownExe), nil
 }
 
-// At is Open for a program that is installed somewhere else than this process was started from.
-func At(path, state string) *Installed { return at(path, state, ownExe) }
+// Kept is Open for who does not know where pullet is installed: Path is empty.
+func Kept(state string) *Installed { return at("", state, ownExe) }
 
 func at(path, state, self string) *Installed {
 	own := sync.OnceValues(func() (string, error) { return digestOf(self) })
@@ -60,7 +60,7 @@ func (i *Installed) Replaced() (bool, error) {
 		return false, err
 	}
 	own, err := identify(i.self)
-	if err != nil || now == own {
+	if err != nil || now.same(own) {
 		return false, err
 	}
 	is, err := i.digest()
@@ -71,20 +71,20 @@ func (i *Installed) Replaced() (bool, error) {
 	return is != mine, err
 }
 
-// unusable is the digest of what cannot be started: it is no program's.
+// unusable is the digest of what cannot be started, such as a file that is gone: it is no program's.
 const unusable = "not executable"
 
 // digest is the digest of the installed file.
 func (i *Installed) digest() (string, error) {
 	now, err := identify(i.Path)
-	if err != nil || i.is != "" && now == i.seen {
+	if err != nil || i.is != "" && now.same(i.seen) {
 		return i.is, err
 	}
-	if err := ownfile.Check(i.Path); err != nil {
+	if err := ownfile.Check(i.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
 	is := unusable
-	if now.mode&syscall.S_IFMT == syscall.S_IFREG && now.mode&0o100 != 0 {
+	if now.Mode&syscall.S_IFMT == syscall.S_IFREG && now.Mode&0o100 != 0 {
 		if is, err = digestOf(i.Path); err != nil {
 			return "", err
 		}
@@ -93,17 +93,27 @@ func (i *Installed) digest() (string, error) {
 	return is, nil
 }
 
-// file is what tells a file from another one, and from itself with other contents.
+// file is what tells a file from another one, and from itself with other contents. Its zero is one that is gone.
 type file struct {
-	dev, inode uint64
-	mode       uint32
-	size       int64
-	changed    time.Time
+	Dev     uint64    `json:"dev"`
+	Inode   uint64    `json:"inode"`
+	Mode    uint32    `json:"mode"`
+	Size    int64     `json:"size"`
+	Changed time.Time `json:"changed"`
+}
+
+func (f file) same(as file) bool {
+	changed := f.Changed.Equal(as.Changed)
+	f.Changed = as.Changed
+	return changed && f == as
 }
 
 func identify(path string) (file, error) {
 	var st syscall.Stat_t
-	if err := syscall.Stat(path, &st); err != nil {
+	switch err := syscall.Stat(path, &st); {
+	case errors.Is(err, fs.ErrNotExist):
+		return file{}, nil
+	case err != nil:
 		return file{}, &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
 	return file{st.Dev, st.Ino, st.Mode, st.Size, time.Unix(st.Ctim.Unix())}, nil
@@ -136,17 +146,11 @@ func (i *Installed) keep(from, name string) error {
 // file is a file of the state directory.
 func (i *Installed) file(name string) string { return filepath.Join(i.dir, name) }
 
-// install puts a program in the place of the installed file.
+// install puts a program in the place of the installed file, or of a link to one.
 func (i *Installed) install(from string) error {
-	at, err := filepath.EvalSymlinks(i.Path)
-	if errors.Is(err, fs.ErrNotExist) {
-		at, err = i.Path, nil
-	}
+	err := ownfile.Check(filepath.Dir(i.Path))
 	if err == nil {
-		err = ownfile.Check(filepath.Dir(at))
-	}
-	if err == nil {
-		err = place(from, at, 0o755)
+		err = place(from, i.Path, 0o755)
 	}
 	if err != nil {
 		return fmt.Errorf("%s cannot be put back: %w", i.Path, err)

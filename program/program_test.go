@@ -24,7 +24,7 @@ func newHost(t *testing.T) *host {
 	if err := os.Mkdir(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	h := &host{t, At(filepath.Join(bin, "pullet"), filepath.Join(dir, "state")), filepath.Join(dir, "state")}
+	h := &host{t, at(filepath.Join(bin, "pullet"), filepath.Join(dir, "state"), ownExe), filepath.Join(dir, "state")}
 	h.is("old")
 	h.runs("old")
 	return h
@@ -88,8 +88,8 @@ func TestReplaced(t *testing.T) {
 	if err := os.Remove(h.Path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Replaced(); err == nil || !strings.Contains(err.Error(), "no such file") {
-		t.Errorf("a program that is gone: %v", err)
+	if got, err := h.Replaced(); !got || err != nil {
+		t.Errorf("a program that is gone: %v, %v", got, err)
 	}
 }
 
@@ -267,9 +267,22 @@ func TestGuardWaits(t *testing.T) {
 	}
 	h.want(h.Path, "old")
 
+	// Behind a time in which nobody could make a pull, the program has its whole time again.
 	h.is("newer")
 	ctx, cancel := context.WithCancel(t.Context())
-	g.Away = func(context.Context) error { cancel(); return errors.New("etcd is away") }
+	g = h.guard(Limits{}, never)
+	if err := h.Confirm("v1", Limits{Within: 50 * time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	g.Away = func(context.Context) error {
+		if time.Since(g.since) < 50*time.Millisecond {
+			t.Error("it is judged before its time")
+		}
+		if asked++; asked == 4 {
+			cancel()
+		}
+		return errors.New("etcd is away")
+	}
 	if err := g.Watch(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -293,37 +306,61 @@ func TestGuardSeesThePull(t *testing.T) {
 	h.want(h.Path, "new")
 }
 
-// TestUnusable: what cannot be started is put back like a program that makes no pull, also where there is no room for a
-// copy of it; what somebody removed is not.
+// TestUnusable: what cannot be started is put back like a program that makes no pull: a file without its mode, one that
+// is gone, a link to nothing; also where no copy of it can be kept.
 func TestUnusable(t *testing.T) {
 	t.Parallel()
+	for name, breaks := range map[string]func(path string) error{
+		"not executable": func(path string) error { return os.Chmod(path, 0o600) },
+		"gone":           os.Remove,
+		"a link to nothing": func(path string) error {
+			return errors.Join(os.Remove(path), os.Symlink("/nonexistent/pullet", path))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t)
+			g := h.guard(Limits{Within: time.Nanosecond}, never)
+			full := os.MkdirAll(filepath.Join(h.state, "program/refused/x"), 0o700)
+			if err := errors.Join(full, breaks(h.Path), g.Watch(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			h.want(h.Path, "old")
+			if info, err := os.Lstat(h.Path); err != nil || info.Mode() != 0o755 {
+				t.Errorf("what was put back: %v, %v", info, err)
+			}
+			if r := h.refused(); r == nil || !strings.Contains(r.Why, "and cannot be tried again: ") {
+				t.Errorf("what could not be kept: %+v", r)
+			}
+		})
+	}
+}
+
+// TestLostCopy: the copy of the proven program is made again when somebody removed it, and what it lacks is said.
+func TestLostCopy(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
-	g := h.guard(Limits{Within: time.Nanosecond}, never)
-	if err := errors.Join(os.Chmod(h.Path, 0o600), os.MkdirAll(filepath.Join(h.state, "program/refused/x"), 0o700)); err != nil {
+	if err := errors.Join(h.First("v1", Limits{}), h.Lacks()); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Watch(t.Context()); err != nil {
+	copied := filepath.Join(h.state, "program/pullet")
+	if err := os.Remove(copied); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(h.Path); err != nil || info.Mode().Perm() != 0o755 {
-		t.Errorf("a program without its mode is put back: %v, %v", info, err)
+	if err := h.Lacks(); err == nil || !strings.Contains(err.Error(), "is gone: the next pull makes it") {
+		t.Errorf("a copy that is gone: %v", err)
 	}
-	if r := h.refused(); r == nil || !strings.Contains(r.Why, "and cannot be tried again: ") {
-		t.Errorf("what could not be kept: %+v", r)
+	if err := errors.Join(h.Confirm("v1", Limits{}), h.Lacks()); err != nil {
+		t.Fatal(err)
 	}
-	if err := errors.Join(os.Remove(h.Path), g.Watch(t.Context())); err != nil {
-		t.Errorf("a program that was removed: %v", err)
-	}
-	if _, err := os.Stat(h.Path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a program that was removed is back: %v", err)
-	}
+	h.want(copied, "old")
 }
 
 // TestStays: a program that somebody starts from elsewhere is not the installed one while that is there.
 func TestStays(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
-	elsewhere := At(h.Path+".new", h.state)
+	elsewhere := at(h.Path+".new", h.state, h.self)
 	for _, c := range []struct {
 		now  func() error
 		want bool

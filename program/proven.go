@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/pullet/pullet/durable"
 )
 
@@ -22,6 +24,7 @@ const (
 type Proven struct {
 	Path    string    `json:"path"`    // where it was installed
 	Digest  string    `json:"digest"`  // SHA-256
+	File    file      `json:"file"`    // that was read for it
 	Version string    `json:"version"` // of pullet
 	At      time.Time `json:"at"`
 	Limits            // of the program that comes behind it
@@ -69,33 +72,59 @@ func (i *Installed) Refused() (*Refused, error) {
 }
 
 // Confirm notes that the program of this process made a pull: it is kept as the proven one. A program that was refused
-// before is forgotten when this is another one than was proven then.
+// before is forgotten when this is another one than was proven then. The program is read only where it is another file
+// than it was.
 func (i *Installed) Confirm(version string, limits Limits) error {
-	own, err := i.own()
-	if err != nil {
-		return err
-	}
 	before, err := i.Proven()
 	if err != nil {
 		return err
 	}
-	now := Proven{i.Path, own, version, time.Now().UTC(), limits}
-	if before != nil && before.Digest == own {
-		if now.At = before.At; now == *before {
+	from, err := identify(i.self)
+	if err != nil {
+		return err
+	}
+	now := Proven{Path: i.Path, File: from, Version: version, At: time.Now().UTC(), Limits: limits}
+	kept := i.kept()
+	if before != nil && before.File.same(from) && kept {
+		now.Digest, now.File, now.At = before.Digest, before.File, before.At
+		if now == *before {
 			return nil
 		}
 		return durable.WriteJSON(i.file(provenRecord), now)
 	}
-	if err := i.keep(i.self, provenProgram); err != nil {
+	if now.Digest, err = i.own(); err != nil {
 		return err
 	}
-	if err := durable.WriteJSON(i.file(provenRecord), now); err != nil {
-		return err
+	if before == nil || before.Digest != now.Digest || !kept {
+		err = i.keep(i.self, provenProgram)
 	}
-	if before == nil {
-		return nil
+	if err == nil {
+		err = durable.WriteJSON(i.file(provenRecord), now)
+	}
+	if err != nil || before == nil || before.Digest == now.Digest {
+		return err
 	}
 	return i.forgetRefused()
+}
+
+// kept reports that the copy of the proven program is there.
+func (i *Installed) kept() bool {
+	info, err := os.Stat(i.file(provenProgram))
+	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o100 != 0
+}
+
+// Lacks is why the copy of the proven program could not put itself back; nil: it could.
+func (i *Installed) Lacks() error {
+	var at unix.Statfs_t
+	switch err := unix.Statfs(i.dir, &at); {
+	case err != nil:
+		return fmt.Errorf("%s: %w", i.dir, err)
+	case at.Flags&unix.ST_NOEXEC != 0:
+		return fmt.Errorf("%s is on a file system with noexec", i.dir)
+	case !i.kept():
+		return fmt.Errorf("%s is gone: the next pull makes it", i.file(provenProgram))
+	}
+	return nil
 }
 
 // Stays reports that this process began where pullet is installed: no program made a pull from another path, or nothing

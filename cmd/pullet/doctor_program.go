@@ -11,7 +11,7 @@ import (
 
 // ownProgramFound is what is known of pullet's own program on this host.
 func ownProgramFound(root string, c agent.Config) []finding {
-	installed := program.At("", c.Paths.State)
+	installed := program.Kept(c.Paths.State)
 	proven, err := installed.Proven()
 	var refused *program.Refused
 	if err == nil {
@@ -29,6 +29,10 @@ func ownProgramFound(root string, c agent.Config) []finding {
 	if err == nil && len(wantedUnits(root, fallbackPath)) == 0 {
 		why := "nothing puts the old pullet back when a new one makes no pull: " + fallbackPath + " is not enabled"
 		return []finding{{"program", warn, why, "systemctl enable --now " + fallbackPath}}
+	}
+	if err := installed.Lacks(); err != nil {
+		why := "nothing puts the old pullet back when a new one makes no pull: " + err.Error()
+		return []finding{{"program", warn, why, "docs/node.md, When pullet is replaced"}}
 	}
 	what := fmt.Sprintf("%s, pullet %s, makes the pulls", proven.Path, proven.Version)
 	return []finding{{Check: "program", State: fine, What: what}}

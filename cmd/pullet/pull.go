@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"os/user"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
@@ -18,7 +19,6 @@ import (
 	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
-	"github.com/pullet/pullet/program"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
@@ -50,8 +50,8 @@ func pullCommand(a *app) *cobra.Command {
 			"checked, and drift is corrected. For cron and timers.\n" + exitStatusHelp,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := a.pull(cmd, o, p)
-			if errors.Is(err, agent.ErrReplaced) {
-				return program.Continue()
+			if next, ok := errors.AsType[*agent.ReplacedError](err); ok {
+				return next.Program.Continue(withoutSplay(os.Args[1:]))
 			}
 			return err
 		},
@@ -149,21 +149,37 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, p pullFlags) (err error)
 	if err != nil && out.Report == nil {
 		return incomplete(cmd.Context(), out, err)
 	}
+	handsOver := err == nil && out.HandsOver()
 	if logged {
 		newRunLog(log).Pulled(out, nil)
-	} else if unsaid := a.printOutcome(out, config, p.quiet); unsaid != nil {
-		return errors.Join(unsaid, err)
+	} else if !handsOver { // else the new program prints what came of the run
+		if unsaid := a.printOutcome(out, config, p.quiet); unsaid != nil {
+			return errors.Join(unsaid, err)
+		}
+	}
+	if handsOver {
+		return &agent.ReplacedError{Program: node.Program}
 	}
 	if err != nil { // what was done is shown also where it could not be recorded
 		return incomplete(cmd.Context(), out, err)
-	}
-	if out.HandsOver() {
-		return agent.ErrReplaced
 	}
 	if code := exitCode(out, p.detailed); code != 0 {
 		return &exit{code, nil}
 	}
 	return nil
+}
+
+// withoutSplay are arguments without the time that a pull waits before it begins: it began.
+func withoutSplay(args []string) (out []string) {
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "--splay":
+			i++
+		case !strings.HasPrefix(args[i], "--splay="):
+			out = append(out, args[i])
+		}
+	}
+	return out
 }
 
 // collectLess lets the heap grow to three times what is in use before garbage is collected, instead of twice: this
@@ -251,9 +267,10 @@ func agentCommand(a *app) *cobra.Command {
 			service := newUnit()
 			for {
 				err := a.agent(cmd.Context(), service, reload)
+				next, replaced := errors.AsType[*agent.ReplacedError](err)
 				switch {
-				case errors.Is(err, agent.ErrReplaced):
-					return program.Continue()
+				case replaced:
+					return next.Program.Continue(os.Args[1:])
 				case !errors.Is(err, agent.ErrReload):
 					return err
 				}

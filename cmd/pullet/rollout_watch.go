@@ -61,7 +61,10 @@ func (a rolloutCmd) watch(ctx context.Context, node *agent.Agent, store *state.S
 		if err != nil {
 			return nil, 0, err
 		}
-		if o.Current == nil || o.Current.Rollout() != first.Version.Rollout() {
+		if o.Current == nil {
+			return nil, 0, o.NoVersion()
+		}
+		if o.Current.Rollout() != first.Version.Rollout() {
 			return nil, 0, &exit{agent.ExitWaiting, fmt.Errorf("superseded: the fleet moved on to %s", o.Current)}
 		}
 		return rolloutPicture{first.rules.view(o)}, o.Revision, nil

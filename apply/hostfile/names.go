@@ -12,7 +12,7 @@ func oneName(e *Entry, open Info) error {
 	if err != nil || open.UID() == dir.UID() && !own(open.UID()) {
 		return err
 	}
-	names := open.st.Nlink
+	names := uint64(open.st.Nlink) // arm64 has 32 bits of it
 	if !dir.private() {
 		names, err = namesNow(e, open)
 	}

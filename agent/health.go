@@ -55,10 +55,10 @@ func (m *monitoring) healthy() []metrics.Check {
 // ready says whether the host does what the fleet asks for.
 func (m *monitoring) ready() []metrics.Check {
 	pull, etcd := metrics.Check{Name: "pull"}, metrics.Check{Name: "etcd"}
-	if !m.pulled.Load() {
-		pull.Why = errors.New("the first pull has not ended")
-	}
-	if !m.watched().Etcd {
+	switch {
+	case !m.pulled.Load():
+		pull.Why, etcd.Why = errors.New("the first pull has not ended"), errors.New("not known before that")
+	case !m.watched().Etcd:
 		etcd.Why = errors.New("it did not answer the last pull, or the lease of this host ended: pullet doctor")
 	}
 	return append(m.healthy(), pull, etcd)

@@ -36,7 +36,7 @@ func TestListenConfig(t *testing.T) {
 		"metrics: {textfile: /a/pullet.prom}":   "",
 		"metrics: {textfile: pullet.prom}":      "agent.metrics.textfile: pullet.prom: give an absolute path, such as /var/lib/prometheus/node-exporter/pullet.prom",
 		"metrics: {textfile: /a/pullet.txt}":    "agent.metrics.textfile: /a/pullet.txt: node exporter reads only files whose names end in .prom",
-		"listen: 127.0.0.1":                     `agent.listen: "127.0.0.1" is no address with a port, such as 127.0.0.1:8642`,
+		"listen: 127.0.0.1":                     `agent.listen: "127.0.0.1" is not an address with a port, such as 127.0.0.1:8642`,
 		"listen: ':8642'":                       "agent.listen: :8642 can be reached from elsewhere: give agent.tls, or listen on 127.0.0.1",
 		"listen: 'localhost:8642'":              "agent.listen: localhost:8642 can be reached from elsewhere",
 		"listen: '192.0.2.1:8642'":              "agent.listen: 192.0.2.1:8642 can be reached from elsewhere",

@@ -43,7 +43,7 @@ func (l Loop) checkListen(repositories []puller.Source) error {
 		return nil
 	}
 	if _, _, err := net.SplitHostPort(l.Listen); err != nil {
-		return fmt.Errorf("agent.listen: %q is no address with a port, such as 127.0.0.1:8642", l.Listen)
+		return fmt.Errorf("agent.listen: %q is not an address with a port, such as 127.0.0.1:8642", l.Listen)
 	}
 	if (l.TLS.Cert == "") != (l.TLS.Key == "") {
 		return errors.New("agent.tls: cert and key belong together")

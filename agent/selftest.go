@@ -12,8 +12,8 @@ import (
 type selfTest struct{ *pull }
 
 // SelfTest reads what earlier programs left on this host and what the fleet has of it, and compiles the version that
-// runs here. It tells what it read, one by one. Nothing of the host or the fleet is changed. An error is why this program cannot work here: a
-// *program.LaterError where the fleet's record is away.
+// runs here. It tells what it read, one by one. Nothing of the host or the fleet is changed. An error is why this
+// program cannot work here: a *state.UnreachableError where the fleet's record is away.
 func (a *Agent) SelfTest(ctx context.Context, read func(what string)) error {
 	if err := errors.Join(a.config.CheckFiles(), a.config.CheckMachine()); err != nil {
 		return fmt.Errorf("configuration: %w", err)

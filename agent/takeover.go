@@ -46,9 +46,14 @@ func (a *Agent) takeover() takeover { return takeover{a.self, a.Program, a.host(
 // ownProgram is what a pull has to do with the program that makes it.
 type ownProgram struct{ *pull }
 
-// fate says what became of the program in a run for a version; nil: that is not asked.
+// fate says what became of the program in a run for a version; nil: that is not asked. What somebody replaced on a host
+// that is at its version is no matter of the run: see replaced.
 func (p ownProgram) fate(v *state.Version) func(context.Context) apply.ProgramFate {
 	if p.agent.Program == nil {
+		return nil
+	}
+	before, err := p.agent.Program.Replaced()
+	if before && p.local.upToDate(v) || err != nil {
 		return nil
 	}
 	return func(ctx context.Context) apply.ProgramFate {
@@ -73,7 +78,7 @@ func (t takeover) fate(ctx context.Context, version string, retry bool) (apply.P
 	}
 	if refused != nil && !replaced && (retry || version != "" && refused.Version == version) {
 		if !retry {
-			return apply.ProgramFate{Refused: errors.New(refused.Why + "; to try it again: pullet pull --retry")}, nil
+			return apply.ProgramFate{Refused: errors.New(refused.Why + "; to try that one again: pullet pull --retry")}, nil
 		}
 		if err := t.Again(); err != nil {
 			return apply.ProgramFate{}, err

@@ -75,13 +75,14 @@ func (g *Guard) look(ctx context.Context) (verdict, error) {
 	}
 	switch age := time.Since(g.since); {
 	case age < proven.Within:
-		return verdict{why: fmt.Sprintf("it has %s for its first one", proven.Within), pause: lookEvery}, nil
+		return verdict{why: fmt.Sprintf("it must complete one within %s", proven.Within), pause: lookEvery}, nil
 	case age < proven.AtMost && g.AtWork():
-		return verdict{why: "it is in the midst of its first one", pause: lookEvery}, nil
+		return verdict{why: "its first pull is still running", pause: lookEvery}, nil
 	}
 	if why := g.Away(ctx); why != nil {
 		g.since = time.Now() // a program that could not make one was not late
-		return verdict{why: "nobody could make one now: " + why.Error(), pause: min(askEvery, max(lookEvery, proven.Within))}, nil
+		pause := min(askEvery, max(lookEvery, proven.Within))
+		return verdict{why: "nobody could make one now: " + why.Error(), pause: pause}, nil
 	}
 	return verdict{lost: true}, nil
 }

@@ -113,6 +113,13 @@ func (i *Installed) kept() bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o100 != 0
 }
 
+// Waiting reports that the installed program is not the proven one.
+func (i *Installed) Waiting(p *Proven) (bool, error) {
+	i.Path = p.Path
+	is, err := i.digest()
+	return is != p.Digest, err
+}
+
 // Lacks is why the copy of the proven program could not put itself back; nil: it could.
 func (i *Installed) Lacks() error {
 	var at unix.Statfs_t

@@ -23,7 +23,8 @@ func ownProgramFound(root string, c agent.Config) []finding {
 	case proven == nil: // nothing is watched below a root, and before the first pull
 		return nil
 	case refused != nil:
-		return []finding{{"program", warn, refused.Why, "push a commit with another one, or: pullet pull --retry"}}
+		do := "install another one, or push a commit that does; to try that one again: pullet pull --retry"
+		return []finding{{"program", warn, refused.Why, do}}
 	}
 	_, err = os.Stat(filepath.Join(root, "run/systemd/system")) // sd_booted(3)
 	if err == nil && len(wantedUnits(root, fallbackPath)) == 0 {
@@ -35,5 +36,12 @@ func ownProgramFound(root string, c agent.Config) []finding {
 		return []finding{{"program", warn, why, "docs/node.md, When pullet is replaced"}}
 	}
 	what := fmt.Sprintf("%s, pullet %s, makes the pulls", proven.Path, proven.Version)
+	if waits, err := installed.Waiting(proven); err != nil {
+		return []finding{{"program", bad, err.Error(), ""}}
+	} else if waits {
+		what = fmt.Sprintf("pullet %s makes the pulls; another program is at %s since, and has not made one", proven.Version,
+			proven.Path)
+		return []finding{{"program", warn, what, "it takes over after the next pull, or the old one is put back"}}
+	}
 	return []finding{{Check: "program", State: fine, What: what}}
 }

@@ -68,8 +68,8 @@ func (a fallbackCmd) watch(ctx context.Context) (err error) {
 	return guard.Watch(ctx)
 }
 
-// away is why no pull could be made now, whatever the program: nothing starts one, or what it needs does not answer this
-// program either.
+// away is why no pull could be made now, whatever the program: nothing starts one, or what it needs does not answer
+// this program either.
 func (a fallbackCmd) away(ctx context.Context) error {
 	config, err := a.readConfig()
 	if err != nil {

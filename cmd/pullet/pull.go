@@ -303,7 +303,7 @@ func (a *app) agent(ctx context.Context, service *unit, reload <-chan os.Signal)
 		node.Live = says.Live
 	}
 	log.WithField("version", build().Version).Info("the agent starts")
-	defer log.Info("the agent ends")
+	defer log.Info("the agent stops")
 	service.log = log
 	defer context.AfterFunc(ctx, func() { service.stops(config.Agent.Finish.Std()) })()
 	o := agent.Observer{Waiting: says.Waiting, Begin: says.Begin, Step: says.Step, Pulled: says.Pulled, Reload: reload}

@@ -71,7 +71,7 @@ func (a steerCmd) pause(ctx context.Context, store *state.Store, l lasting) erro
 func changing(o *state.Overview) string {
 	names := slotHolders(o)
 	if len(names) == 0 {
-		return "nobody changes now"
+		return "no host changes now"
 	}
 	return mayFinish + safetext.Some(names, 10)
 }

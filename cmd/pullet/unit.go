@@ -82,7 +82,7 @@ func phaseText(p agent.PhaseName) string {
 	case agent.PhaseApply:
 		return "applying the version"
 	}
-	return "telling the fleet what came of the pull"
+	return "reporting the result"
 }
 
 // phase says what the agent does. With the first one it is up: its configuration is read, and it asks etcd and git,

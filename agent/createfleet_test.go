@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,8 +74,8 @@ func (f *founder) serves() {
 		}
 	})
 	f.until("the door is open", func() bool {
-		_, err := os.Stat(f.Datastore.DoorSocket())
-		return err == nil
+		conn, err := net.Dial("unix", f.Datastore.DoorSocket()) // the file is there before anybody listens
+		return err == nil && conn.Close() == nil
 	})
 }
 

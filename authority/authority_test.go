@@ -29,7 +29,7 @@ func TestAuthority(t *testing.T) {
 	if sum := sha256.Sum256(cert.Raw); a.Fingerprint() != "sha256:"+hex.EncodeToString(sum[:]) {
 		t.Error(a.Fingerprint())
 	}
-	if bytes.Contains(a.Bundle(), []byte("KEY")) || !bytes.HasSuffix(a.Encode(), a.Bundle()) {
+	if bytes.Contains(a.Bundle(), []byte("KEY-----")) || !bytes.HasSuffix(a.Encode(), a.Bundle()) {
 		t.Error("the bundle has a key, or is not what the authority believes")
 	}
 	for _, fleet := range []string{"", "a b", "a/b", strings.Repeat("a", 48)} {

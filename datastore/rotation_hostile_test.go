@@ -179,8 +179,9 @@ func TestRotationHalfDone(t *testing.T) {
 					far, err := Rotate(t.Context(), f.Config, false)
 					return err == nil && state.Rotation{Phase: far.Phase}.Reached(state.RotationSign)
 				})
-				_, err = Rotate(t.Context(), f.Config, true)
-				f.must(err)
+				if _, err = Rotate(t.Context(), f.Config, true); err != nil && f.own().Rotating() { // else it just ended
+					t.Fatal(err)
+				}
 			}
 			f.until("the former one counts no more", func() bool {
 				bundle, err := os.ReadFile(f.file(bundleFile))

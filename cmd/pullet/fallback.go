@@ -87,7 +87,7 @@ func (a fallbackCmd) away(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, f := range (doctorCmd{a.app}).repositories(ctx, config) {
+	for _, f := range doctorCmd(a).repositories(ctx, config) {
 		if f.State == bad {
 			return fmt.Errorf("%s: %s", f.Check, f.What)
 		}

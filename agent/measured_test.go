@@ -257,7 +257,7 @@ func TestMonitoringPages(t *testing.T) {
 		h.says(when, text, lines...)
 	}
 	expect("at first", "/healthz?verbose", 200, "loop: ok\n")
-	expect("at first", "/readyz?verbose", 503, "pull: not ok: the first pull has not ended\n", "etcd: not ok: it did not answer the last pull")
+	expect("at first", "/readyz?verbose", 503, "pull: not ok: the first pull has not ended\n", "etcd: not ok: not known before that")
 	expect("at first", "/metrics", 200, "pullet_pulls_total{result=\"success\"} 0\n", "pullet_build_info{goversion=\"go", "version=\"test\"} 1\n")
 	expect("at first", "/hooks/door", 404)
 	if out, err := a.Pull(t.Context(), Options{loop: true}); err != nil || out.ExitCode() != ExitOK {

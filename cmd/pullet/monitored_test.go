@@ -236,7 +236,7 @@ func TestMonitored(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a fleet and Prometheus for a minute: run without -short")
 	}
-	t.Parallel()
+	// Not parallel: it takes the processors, and the time of members of a datastore counts in other tests.
 	m := &monitored{t: t, dir: t.TempDir(), began: time.Now(), agents: map[string]*process{}}
 	m.repository("repo")
 	m.write("repo/nodes/all.yaml", "nodes: {web1: {labels: {role: web}}, web2: {labels: {role: web}}, timer: {labels: {role: db}}, slow: {labels: {role: slow}}}\n", 0o644)

@@ -295,11 +295,10 @@ func TestGuardSeesThePull(t *testing.T) {
 	h := newHost(t)
 	g := h.guard(Limits{Within: time.Hour}, never)
 	h.is("new")
+	h2 := &host{t, &Installed{Path: h.Path}, h.state}
+	h2.runs("new")
 	ended := make(chan error, 1)
 	go func() { ended <- g.Watch(t.Context()) }()
-	h2 := &host{t, &Installed{}, h.state}
-	h2.Path = h.Path
-	h2.runs("new")
 	if err := errors.Join(h2.Confirm("v2", Limits{}), <-ended); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -114,20 +115,15 @@ func (r *reports) sendKept(ctx context.Context, client *http.Client, files []sta
 // send puts the log of one run where it is wanted, and tells the fleet where that is.
 func (r *reports) send(ctx context.Context, client *http.Client, report *apply.Report) error {
 	put, shown := r.config.target(report.Run, report.Version)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPut, put, strings.NewReader(report.Log()))
+	req, err := r.config.Agent.Logs.request(ctx, http.MethodPut, put, shown, strings.NewReader(report.Log()))
 	if err != nil {
-		return fmt.Errorf("%s is no URL", shown)
-	}
-	req.Header.Set("Content-Type", "text/plain; charset=utf-8")
-	if err := r.config.Agent.Logs.login(req.Header); err != nil {
 		return err
 	}
-	answer, err := client.Do(req)
-	var inURL *url.Error
-	if errors.As(err, &inURL) { // it quotes the whole URL
-		err = inURL.Err
+	if _, set := req.Header["Content-Type"]; !set { // by the file of headers
+		req.Header.Set("Content-Type", "text/plain; charset=utf-8")
 	}
-	if err != nil {
+	answer, err := client.Do(req)
+	if err = upload.WithoutURL(err); err != nil {
 		return fmt.Errorf("the log of run %s cannot be put to %s: %w", report.Run, shown, err)
 	}
 	if err := answer.Body.Close(); err != nil {
@@ -149,6 +145,16 @@ func (r *reports) send(ctx context.Context, client *http.Client, report *apply.R
 		)
 	}
 	return nil
+}
+
+// request is a request to the log store, with the credentials as the files have them now. Errors name its address as
+// it may be shown.
+func (l Logs) request(ctx context.Context, method, at, shown string, body io.Reader) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, at, body)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no URL", shown)
+	}
+	return req, l.login(req.Header)
 }
 
 // login adds the headers and the token, as the files have them now. An error names the file and the line, never what is

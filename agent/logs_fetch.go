@@ -3,7 +3,6 @@ package agent
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -41,11 +40,8 @@ func FetchLog(ctx context.Context, c Config, node, run, version string) (text []
 	at, shown := c.target(url.PathEscape(run), url.PathEscape(version))
 	ctx, cancel := context.WithTimeout(ctx, l.Timeout.Std())
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	req, err := l.request(ctx, http.MethodGet, at, shown, nil)
 	if err != nil {
-		return nil, false, fmt.Errorf("%s is no URL", shown)
-	}
-	if err := l.login(req.Header); err != nil {
 		return nil, false, err
 	}
 	client, err := upload.Client(l.CA)
@@ -54,11 +50,7 @@ func FetchLog(ctx context.Context, c Config, node, run, version string) (text []
 	}
 	defer client.CloseIdleConnections()
 	answer, err := client.Do(req)
-	var inURL *url.Error
-	if errors.As(err, &inURL) { // it quotes the whole URL
-		err = inURL.Err
-	}
-	if err != nil {
+	if err = upload.WithoutURL(err); err != nil {
 		return nil, false, fmt.Errorf("the log of run %s cannot be fetched from %s: %w", run, shown, err)
 	}
 	defer answer.Body.Close() // it was read as far as it matters

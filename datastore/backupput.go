@@ -35,10 +35,7 @@ func (p *packing) put(ctx context.Context, to string) error {
 	}
 	defer client.CloseIdleConnections()
 	answer, err := client.Do(r)
-	if at, quotes := errors.AsType[*url.Error](err); quotes { // the whole URL, which may hold a secret
-		return at.Err
-	}
-	if err != nil {
+	if err = upload.WithoutURL(err); err != nil {
 		return err
 	}
 	defer func() { _ = answer.Body.Close() }() // nobody reads it

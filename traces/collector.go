@@ -47,10 +47,7 @@ func (c Collector) Send(ctx context.Context, t Trace) error {
 		otlptracehttp.WithCompression(otlptracehttp.GzipCompression),
 		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{}),
 	).UploadTraces(ctx, []*tracepb.ResourceSpans{t.encoded()})
-	if inURL, ok := errors.AsType[*url.Error](err); ok { // it names the endpoint once more
-		err = inURL.Err
-	}
-	if err != nil {
+	if err = upload.WithoutURL(err); err != nil {
 		return fmt.Errorf("%s did not take the trace: %s", at.Redacted(), safetext.Line(err.Error(), mostText))
 	}
 	return nil

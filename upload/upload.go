@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"regexp"
 	"strings"
@@ -32,6 +34,14 @@ func Client(ca string) (*http.Client, error) {
 	}
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &http.Client{Transport: transport, CheckRedirect: stay}, nil
+}
+
+// WithoutURL is the error of a request without the URL, which it quotes as a whole and which may hold a secret.
+func WithoutURL(err error) error {
+	if whole, ok := errors.AsType[*url.Error](err); ok {
+		return whole.Err
+	}
+	return err
 }
 
 // SetHeaders sets the headers that a file has now, one a line: "Name: value". Its lines that begin with # say nothing.

@@ -1,9 +1,13 @@
 package upload
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -35,6 +39,22 @@ func TestSetHeaders(t *testing.T) {
 	want := "credentials in " + file + " are open to others (mode 0640): chmod 600 " + file
 	if err := SetHeaders(http.Header{}, file); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// TestWithoutURL: what a client says of a request quotes the whole URL; what is shown does not.
+func TestWithoutURL(t *testing.T) {
+	_, err := http.Get("http://127.0.0.1:1/?key=s3cret")
+	if err == nil || !strings.Contains(err.Error(), "s3cret") {
+		t.Fatal(err)
+	}
+	for _, one := range []error{err, fmt.Errorf("a request: %w", err)} {
+		if got := WithoutURL(one); got == nil || strings.Contains(got.Error(), "s3cret") || !errors.Is(got, syscall.ECONNREFUSED) {
+			t.Errorf("%v", got)
+		}
+	}
+	if other := errors.New("other"); WithoutURL(other) != other || WithoutURL(nil) != nil {
+		t.Error("another error is changed")
 	}
 }
 

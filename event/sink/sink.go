@@ -22,6 +22,7 @@ import (
 
 	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
+	"github.com/pullet/pullet/upload"
 )
 
 // Sink is a receiver.
@@ -87,9 +88,7 @@ func (s *Sink) send(
 
 // failed is an error of a request as it may be shown: some quote the url, or what came in the place of an answer.
 func failed(err error, within time.Duration) error {
-	if in, ok := errors.AsType[*url.Error](err); ok {
-		err = in.Err
-	}
+	err = upload.WithoutURL(err)
 	_, network := errors.AsType[*net.OpError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {

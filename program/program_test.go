@@ -335,6 +335,35 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
+// TestConfirmWritesOnce: pulls that come at nearly the same pace do not write the record again and again; another pace
+// is written.
+func TestConfirmWritesOnce(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	record := filepath.Join(h.state, "program/proven.json")
+	inode := func(limits Limits) uint64 {
+		t.Helper()
+		if err := h.Confirm("v1", limits); err != nil {
+			t.Fatal(err)
+		}
+		f, err := identify(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.Inode
+	}
+	first := inode(Limits{15*time.Minute + 45*time.Second, 2 * time.Hour})
+	if again := inode(Limits{15*time.Minute + 51*time.Second, 2 * time.Hour}); again != first {
+		t.Error("nearly the same pace is written")
+	}
+	for _, other := range []Limits{{time.Hour, 2 * time.Hour}, {time.Hour, 4 * time.Hour}} {
+		inode(other)
+		if p, err := h.Proven(); err != nil || p.Limits != other {
+			t.Errorf("%+v, %v; want %+v", p, err, other)
+		}
+	}
+}
+
 // TestLostCopy: the copy of the proven program is made again when somebody removed it, and what it lacks is said.
 func TestLostCopy(t *testing.T) {
 	t.Parallel()

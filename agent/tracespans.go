@@ -149,7 +149,7 @@ func (t traced) step(s *apply.StepReport) traces.Span {
 	out := traces.Span{
 		Name: t.shown(s.Title()), Began: s.Began, Ended: s.Began.Add(took),
 		Attributes: traces.Attributes{
-			"pullet.step": s.Job + "/" + s.Step, "pullet.action": s.Action, "pullet.outcome": string(s.Outcome),
+			"pullet.step": t.shown(s.Job + "/" + s.Step), "pullet.action": s.Action, "pullet.outcome": string(s.Outcome),
 			"pullet.drift": s.Drift, "pullet.validation": s.Validation,
 		},
 	}

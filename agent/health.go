@@ -58,7 +58,7 @@ func (m *monitoring) ready() []metrics.Check {
 	switch {
 	case !m.pulled.Load():
 		pull.Why, etcd.Why = errors.New("the first pull has not ended"), errors.New("not known before that")
-	case !m.watched().Etcd:
+	case !m.etcdUp(m.record()):
 		etcd.Why = errors.New("it did not answer the last pull, or the lease of this host ended: pullet doctor")
 	}
 	return append(m.healthy(), pull, etcd)

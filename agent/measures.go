@@ -97,6 +97,16 @@ func (m measures) write(r metrics.Record, warn func(...error)) {
 
 // watched is what is shown to who asks: what pulls left on disk, and how it is now. It asks nobody.
 func (m *monitoring) watched() metrics.View {
+	v := m.view(m.record())
+	v.Etcd = m.etcdUp(v.Record)
+	if alive := m.connection.alive(time.Now()); !alive.IsZero() {
+		v.Lease = alive
+	}
+	return v
+}
+
+// record is what pulls left on disk, without a wait that is over.
+func (m *monitoring) record() metrics.Record {
 	record, err := metrics.Load(m.metricsFile())
 	if err != nil {
 		m.logger.WithError(err).Debug("metrics")
@@ -104,13 +114,14 @@ func (m *monitoring) watched() metrics.View {
 	if m.waited.Load() {
 		record = record.WithWait(nil)
 	}
-	v := m.view(record)
-	v.Etcd = v.Etcd && !m.away.lasts()
-	if alive := m.connection.alive(time.Now()); !alive.IsZero() {
-		v.Lease = alive
-		v.Etcd = v.Etcd && time.Now().Before(alive)
-	}
-	return v
+	return record
+}
+
+// etcdUp reports that etcd answers, as the last pull and the lease know it.
+func (m *monitoring) etcdUp(r metrics.Record) bool {
+	now := time.Now()
+	alive := m.connection.alive(now)
+	return r.Last != nil && r.Last.Etcd && !m.away.lasts() && (alive.IsZero() || now.Before(alive))
 }
 
 // view is all that is shown of a record.

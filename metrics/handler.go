@@ -36,10 +36,11 @@ func Handler(s Served) http.Handler {
 	page := promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		EnableOpenMetrics: true, MaxRequestsInFlight: maxScrapes, Timeout: 10 * time.Second,
 	})
+	answers := map[string]http.HandlerFunc{
+		"/metrics": s.allowed(page), "/healthz": checked(s.Healthy), "/readyz": checked(s.Ready),
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := map[string]http.HandlerFunc{
-			"/metrics": s.allowed(page), "/healthz": checked(s.Healthy), "/readyz": checked(s.Ready),
-		}[r.URL.Path]
+		answer := answers[r.URL.Path]
 		switch {
 		case answer == nil:
 			s.Others.ServeHTTP(w, r)

@@ -37,8 +37,8 @@ func (g *Guard) Watch(ctx context.Context) error {
 		switch {
 		case err != nil || next.over:
 			return err
-		case next.lost:
-			return g.putBack(ctx)
+		case next.lost != nil:
+			return g.putBack(ctx, next.lost)
 		case next.why != said:
 			g.Say("%s is not the pullet that made the last pull here: %s", g.Path, next.why)
 			said = next.why
@@ -54,7 +54,7 @@ func (g *Guard) Watch(ctx context.Context) error {
 // verdict is what the guard saw.
 type verdict struct {
 	over  bool          // the installed program is the proven one
-	lost  bool          // it made no pull in time
+	lost  *Proven       // it made no pull in time: this one is to be put back
 	why   string        // it has more time
 	pause time.Duration // until the next look
 }
@@ -84,15 +84,11 @@ func (g *Guard) look(ctx context.Context) (verdict, error) {
 		pause := min(askEvery, max(lookEvery, proven.Within))
 		return verdict{why: "nobody could make one now: " + why.Error(), pause: pause}, nil
 	}
-	return verdict{lost: true}, nil
+	return verdict{lost: proven}, nil
 }
 
 // putBack puts the proven program back and has what runs it start anew.
-func (g *Guard) putBack(ctx context.Context) error {
-	proven, err := g.Proven()
-	if err != nil {
-		return err
-	}
+func (g *Guard) putBack(ctx context.Context, proven *Proven) error {
 	why := fmt.Sprintf("the new pullet made no pull in %s, and pullet %s was put back", proven.Within, proven.Version)
 	g.Say("%s: %s", g.Path, why)
 	if err := g.Refuse(Refused{Version: g.Version(), Why: why, Lost: true, Restart: true}); err != nil {

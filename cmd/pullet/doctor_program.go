@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/program"
@@ -26,8 +24,7 @@ func ownProgramFound(root string, c agent.Config) []finding {
 		do := "install another one, or push a commit that does; to try that one again: pullet pull --retry"
 		return []finding{{"program", warn, refused.Why, do}}
 	}
-	_, err = os.Stat(filepath.Join(root, "run/systemd/system")) // sd_booted(3)
-	if err == nil && len(wantedUnits(root, fallbackPath)) == 0 {
+	if booted(root) && len(wantedUnits(root, fallbackPath)) == 0 {
 		why := "nothing puts the old pullet back when a new one makes no pull: " + fallbackPath + " is not enabled"
 		return []finding{{"program", warn, why, "systemctl enable --now " + fallbackPath}}
 	}

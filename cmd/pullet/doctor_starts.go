@@ -15,7 +15,7 @@ import (
 // starts checks that something starts pulls on this host: a unit of systemd that is enabled, or a line of a crontab.
 // Without systemd nobody can say, because each init has its own ways: then there is no finding.
 func starts(root string) []finding {
-	if _, err := os.Stat(filepath.Join(root, "run/systemd/system")); err != nil { // sd_booted(3)
+	if !booted(root) {
 		return nil
 	}
 	if unit := enabledUnit(root); unit != "" {
@@ -41,6 +41,12 @@ func starts(root string) []finding {
 			do,
 		},
 	}
+}
+
+// booted reports that systemd runs the services of the host, as sd_booted(3) does.
+func booted(root string) bool {
+	_, err := os.Stat(filepath.Join(root, "run/systemd/system"))
+	return err == nil
 }
 
 // unitDirs are where systemd reads units, and which of them it starts: systemd.unit(5).

@@ -144,10 +144,7 @@ func (a fallbackCmd) restart(ctx context.Context) error {
 }
 
 // systemd reports that it runs the services of this host.
-func (a fallbackCmd) systemd() bool {
-	_, err := os.Stat("/run/systemd/system") // sd_booted(3)
-	return err == nil && a.rootDir == "/"
-}
+func (a fallbackCmd) systemd() bool { return a.rootDir == "/" && booted(a.rootDir) }
 
 // is is the state of a unit.
 func (a fallbackCmd) is(ctx context.Context, unit string) (string, error) {

@@ -81,8 +81,12 @@ func localReport(config agent.Config, args []string) *apply.Report {
 	if err != nil || len(runs) == 0 {
 		return nil
 	}
+	run := runs[0]
+	if len(args) > 1 {
+		run = args[1]
+	}
 	var r apply.Report
-	if err := state.LoadReport(config.Paths.State, append(args, runs[0])[1], &r); err != nil {
+	if err := state.LoadReport(config.Paths.State, run, &r); err != nil {
 		return nil // the log store may have it
 	}
 	return &r

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -206,8 +207,10 @@ func (p ownProgram) cameBack(err error) {
 	p.kept(i.Confirm(p.build, limits))
 }
 
+// kept warns once in a pull that the program of this process could not be put back.
 func (p ownProgram) kept(err error) {
-	if err != nil {
-		p.out.warn(fmt.Errorf("pullet's own program is not kept, and could not be put back: %w", err))
+	said := func(warning error) bool { return errors.As(warning, new(*program.KeepError)) }
+	if err != nil && !slices.ContainsFunc(p.out.Warnings, said) {
+		p.out.warn(fmt.Errorf("a later pullet that does not work cannot be rolled back to this one: %w", err))
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/pullet/pullet/durable"
 	"github.com/pullet/pullet/ownfile"
 )
@@ -132,13 +134,49 @@ func digestOf(path string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
+// KeepError says that no copy of a program could be made in the state directory.
+type KeepError struct {
+	Path string // of the program
+	Err  error
+}
+
+func (e *KeepError) Error() string { return fmt.Sprintf("cannot keep a copy of %s: %v", e.Path, e.Err) }
+
+func (e *KeepError) Unwrap() error { return e.Err }
+
 // keep copies a program into the state directory under a name.
 func (i *Installed) keep(from, name string) error {
-	if err := os.MkdirAll(i.dir, 0o700); err != nil {
+	err := os.MkdirAll(i.dir, 0o700)
+	if err == nil {
+		err = room(from, i.file(name))
+	}
+	if err == nil {
+		err = place(from, i.file(name), 0o700)
+	}
+	if err != nil {
+		return &KeepError{i.Path, err}
+	}
+	return nil
+}
+
+// room reports a disk on which a copy would not leave as much free as it takes: the records of this host need it more.
+func room(from, to string) error {
+	of, err := identify(from)
+	if err != nil {
 		return err
 	}
-	if err := place(from, i.file(name), 0o700); err != nil {
-		return fmt.Errorf("%s is not kept in %s: %w", i.Path, i.dir, err)
+	before, err := identify(to)
+	if err != nil {
+		return err
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(filepath.Dir(to), &st); err != nil {
+		return &fs.PathError{Op: "statfs", Path: filepath.Dir(to), Err: err}
+	}
+	free := int64(st.Bavail) * st.Bsize
+	if free < of.Size || free+before.Size < 2*of.Size { // the copy before is removed by the next
+		return fmt.Errorf("%s has %d MiB free; the copy needs %d MiB and as much left free",
+			filepath.Dir(to), free>>20, of.Size>>20)
 	}
 	return nil
 }

@@ -167,6 +167,22 @@ func TestHalfWritten(t *testing.T) {
 	}
 }
 
+// TestNoRoom: a program that would fill the disk is not kept, and not a byte of it is written.
+func TestNoRoom(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	if err := os.Truncate(h.self, 8<<40); err != nil { // a file of holes
+		t.Fatal(err)
+	}
+	err := h.keep(h.self, provenProgram)
+	if err == nil || !strings.HasSuffix(err.Error(), " MiB free; the copy needs 8388608 MiB and as much left free") {
+		t.Errorf("a program larger than the disk: %v", err)
+	}
+	if left, err := os.ReadDir(filepath.Join(h.state, "program")); len(left) != 0 {
+		t.Errorf("%v, %v: nothing should be written", left, err)
+	}
+}
+
 // TestHostileProgram: a file that somebody else can write is no program to start or to compare.
 func TestHostileProgram(t *testing.T) {
 	t.Parallel()

@@ -17,6 +17,7 @@ func (n *Node) check(k Key) error {
 	c.word("role", n.Role)
 	c.version(n.Running)
 	c.times(n.FirstSeen, n.LastSeen)
+	c.count("format", n.Format, maxFormat)
 	c.unless(len(n.Boots) <= maxList, "it has %d boots, of %d at most", len(n.Boots), maxList)
 	for _, boot := range n.Boots {
 		c.unless(len(boot) <= maxText && !safetext.Obeyed(boot), "%s is not one line", quoted(boot))

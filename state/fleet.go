@@ -18,6 +18,7 @@ type Node struct {
 	FirstSeen time.Time         `json:"firstSeen"`
 	LastSeen  time.Time         `json:"lastSeen"`
 	Agent     string            `json:"agent"`              // version of pullet
+	Format    int               `json:"format,omitempty"`   // that it reads; 0: the first
 	Boots     []string          `json:"boots,omitempty"`    // earlier ones: none of them comes back
 	RepoVars  bool              `json:"repoVars,omitempty"` // it has no variables of its own beside the repository's
 	// given at the first registration; a node that was decommissioned gets a new one

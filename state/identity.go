@@ -89,6 +89,7 @@ type registration struct {
 	holder         Alive
 	revision       int64            // at which it was read
 	seen, nodeSeen int64            // the revisions of the holder and of the node; 0: there is none
+	minimum        int64            // the revision of the fleet's minimum; 0: there is none
 	lease          clientv3.LeaseID // of the holder
 	node           Node
 	rivals         []Alive
@@ -113,11 +114,13 @@ func (k *known) pop(node string) *registration {
 	return nil
 }
 
+// registration reads it. A *TooOldError tells that this pullet may not join.
 func (s *Presences) registration(ctx context.Context, node string) (*registration, error) {
 	got, err := s.store.Client.Txn(ctx).Then(clientv3.OpGet(s.AliveKey(node)), clientv3.OpGet(s.store.Nodes.Key(node)),
 		clientv3.OpGet(s.store.Doubts.acceptedKey()),
 		clientv3.OpGet(s.store.Doubts.IncarnationKey(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(s.store.Doubts.ClaimedKey(node), clientv3.WithKeysOnly()),
+		clientv3.OpGet(s.store.Nodes.minimumKey()),
 		clientv3.OpGet(s.rivalKey(node, ""), clientv3.WithPrefix())).Commit()
 	if err != nil {
 		return nil, err
@@ -140,6 +143,10 @@ func (s *Presences) registration(ctx context.Context, node string) (*registratio
 				r.incarnated = true
 			case 4:
 				r.origin.Claimed = kv.ModRevision
+			case 5:
+				if _, r.minimum, err = s.store.admits(response.GetResponseRange().Kvs); err != nil {
+					return nil, err
+				}
 			default:
 				if rival, err := Read[Alive](s.store, kv); err == nil {
 					r.rivals = append(r.rivals, rival)

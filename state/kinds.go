@@ -15,6 +15,7 @@ type kind struct {
 // kinds are all kinds of records. What is not among them is no record of pullet's.
 var kinds = []kind{
 	{"current_version", nodes, examines[Version], "no node takes a new version", "pullet rollout start REV"},
+	{"minimum", operators, examines[Minimum], "only what every pullet reads is written", "pullet fleet minimum --raise"},
 	{"skipped", nodes, examines[Skipped], "", ""},
 	{"running_version/VERSION/NODE", nodes, nil, "", ""},
 	{"node/NODE", itsNode, examines[Node], "the node is left out until its next pull", ""},

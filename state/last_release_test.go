@@ -8,8 +8,8 @@ import (
 )
 
 // TestKindsOfLastRelease: hosts with the last release and with this one share a record. So this one has the same kinds
-// of records: one that the last release does not know it takes for foreign. Who adds a kind has to write it only where
-// every registered node (Node.Agent) reads it, and to list it here with the test of that.
+// of records: one that the last release does not know it takes for foreign. A new kind has its minimum in minimumOf:
+// this release's format.
 func TestKindsOfLastRelease(t *testing.T) {
 	t.Parallel()
 	rev, err := exec.Command("../scripts/last-release").Output()
@@ -25,8 +25,8 @@ func TestKindsOfLastRelease(t *testing.T) {
 		known[row[1]] = true
 	}
 	for _, k := range kinds {
-		if !known[k.shape] {
-			t.Errorf("the last release does not know records %s", k.shape)
+		if !known[k.shape] && minimumOf[k.shape] != Format {
+			t.Errorf("the last release does not know records %s: their minimum is not %d", k.shape, Format)
 		}
 		delete(known, k.shape)
 	}

@@ -67,6 +67,7 @@ func (s *Presences) Register(
 	ctx context.Context, n Node, owner Alive, facts any, ttl time.Duration,
 ) (*Presence, error) {
 	key, runs := s.AliveKey(n.Name), n.Running
+	n.Format = Format
 	var lease clientv3.LeaseID
 	var began time.Duration
 	for r := s.store.known.pop(n.Name); ; r = nil {
@@ -114,6 +115,7 @@ func (s *Presences) Register(
 		}
 		done, err := s.store.Client.Txn(ctx).
 			If(clientv3.Compare(clientv3.ModRevision(key), "=", r.seen),
+				clientv3.Compare(clientv3.ModRevision(s.store.Nodes.minimumKey()), "=", r.minimum),
 				clientv3.Compare(clientv3.ModRevision(s.store.Nodes.Key(n.Name)), "=", r.nodeSeen)).
 			Then(slices.Concat(s.store.Statuses.foundOps(n.Name, n.Role), ops, first,
 				s.countOps(n.Name, old.Role, n.Role, lease))...).

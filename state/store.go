@@ -74,6 +74,7 @@ type Store struct {
 	answers   answers
 	bad       badRecords
 	known     known
+	all       readByAll
 	role      []Range // what the host that uses it may write; nil: people use it
 
 	scratch     string               // a directory that Close removes; "" is none
@@ -96,8 +97,9 @@ func (c Config) patience() time.Duration {
 	return dialTimeout
 }
 
-// Open reaches the store and checks that it answers: an *UnreachableError tells that it did not. With no endpoints it
-// starts the embedded member of Dir, or connects to it where another process of this node runs it.
+// Open reaches the store and checks that it answers: an *UnreachableError tells that it did not, and a *TooOldError
+// that this pullet reads less than the fleet's minimum. With no endpoints it starts the embedded member of Dir, or
+// connects to it where another process of this node runs it.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	s := Over(nil, c.Fleet, bootClock)
 	endpoints := c.Endpoints
@@ -141,7 +143,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		s.embedded.follow(func(endpoint string) { s.Client.SetEndpoints(endpoint) })
 	}
 	if err := silent(Greet(ctx, s, c.Node, patience), patience); err != nil {
-		if s.Broken() == nil {
+		if _, tooOld := errors.AsType[*TooOldError](err); s.Broken() == nil && !tooOld {
 			err = s.unreachable(err)
 		}
 		return nil, errors.Join(s.Explain(err), s.Close())
@@ -149,17 +151,21 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
-// Greet checks that a store answers in time. It reads what is on record of a node that is about to join; "" is none.
+// Greet checks that a store answers in time, and that this pullet may use it. It reads what is on record of a node that
+// is about to join; "" is none.
 func Greet(ctx context.Context, s *Store, node string, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	return s.greet(ctx, node)
 }
 
-// greet asks the store something, whatever it is; of a node that is about to join, what is on record.
+// greet asks whether this pullet may use the record; of a node that is about to join, also what is on record.
 func (s *Store) greet(ctx context.Context, node string) error {
 	if node == "" {
-		_, err := s.Client.Get(ctx, s.Versions.CurrentKey(), clientv3.WithCountOnly())
+		got, err := s.Client.Get(ctx, s.Nodes.minimumKey())
+		if err == nil {
+			_, _, err = s.admits(got.Kvs)
+		}
 		return err
 	}
 	r, err := s.Presences.registration(ctx, node)

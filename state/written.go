@@ -95,6 +95,9 @@ func (s *Store) written(r *pb.PutRequest) error {
 	if ok {
 		return &UnwritableError{bad.Key, bad.Why}
 	}
+	if why := s.all.refuses(k.kind); why != "" {
+		return &UnwritableError{shownKey(strings.TrimPrefix(string(r.Key), s.prefix)), why}
+	}
 	return nil
 }
 

@@ -14,7 +14,7 @@ func fleetCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(fleetCreateCommand(a), fleetInviteCommand(a), fleetAddCommand(a), fleetRevokeCommand(a),
-		fleetListCommand(a), fleetRotateCommand(a), fleetRolesCommand(a))
+		fleetListCommand(a), fleetMinimumCommand(a), fleetRotateCommand(a), fleetRolesCommand(a))
 	return c
 }
 

@@ -47,7 +47,7 @@ func jsonOf() map[string]reflect.Type {
 		"journal": reflect.TypeFor[inProgress](), "secrets who": reflect.TypeFor[[]secretReader](), "doctor": reflect.TypeFor[[]finding](), "validate": reflect.TypeFor[render.ErrorList](),
 		"render": reflect.TypeFor[catalogView](), "render --vars": reflect.TypeFor[map[string]any](), "render --vars --origin": reflect.TypeFor[[]render.Origin](),
 		"explain": reflect.TypeFor[[]reference.Topic](), "schema": reflect.TypeFor[[]fileKind](), "graph": reflect.TypeFor[graphView](), "graph --events": reflect.TypeFor[[]eventEdge](),
-		"eval": reflect.TypeFor[any](), "extension list": reflect.TypeFor[[]state.Extension](), "extension publish": reflect.TypeFor[state.Extension](), "fleet list": reflect.TypeFor[[]member](), "datastore status": reflect.TypeFor[datastoreStatus](), "version": reflect.TypeFor[buildInfo](),
+		"eval": reflect.TypeFor[any](), "extension list": reflect.TypeFor[[]state.Extension](), "extension publish": reflect.TypeFor[state.Extension](), "fleet list": reflect.TypeFor[[]member](), "fleet minimum": reflect.TypeFor[minimumView](), "fleet minimum --raise": reflect.TypeFor[state.Minimum](), "datastore status": reflect.TypeFor[datastoreStatus](), "version": reflect.TypeFor[buildInfo](),
 	}
 }
 

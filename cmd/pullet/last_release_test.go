@@ -24,6 +24,7 @@ func besideLast() []string {
 
 // TestLastRelease: the last release and this one work on one record. Scripts of rollouts say the same when some nodes
 // run the one and some the other, whichever of them proposes, holds a slot, opens a barrier or is asked by an operator.
+// What only this one reads it writes when an operator says that no node runs the last one any more.
 func TestLastRelease(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the last release: run without -short")
@@ -35,6 +36,8 @@ func TestLastRelease(t *testing.T) {
 			t.Parallel()
 			params := scripts()
 			params.Dir = ""
+			params.Files = []string{"testdata/last/minimum.txtar"}
+			params.Cmds["new"] = runNew
 			for _, name := range besideLast() {
 				params.Files = append(params.Files, filepath.Join("testdata/script", name+".txtar"))
 			}
@@ -86,6 +89,14 @@ type last struct {
 	path, bin string
 	first     bool
 	named     string // the node that was named first
+}
+
+// new has the commands that follow run this release, until the next as.
+func runNew(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: new")
+	}
+	ts.Setenv("PATH", ts.Value(lastOf{}).(*last).path)
 }
 
 // as makes pullet the program of a node.

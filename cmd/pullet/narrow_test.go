@@ -104,7 +104,7 @@ func TestTablesFit(t *testing.T) {
 	onScreen(t, 80, "reactions", "pause", strings.Repeat("世界", 30), "--reason", data)
 	for _, command := range []string{
 		"status", "nodes", "failures", "locks", "services", "rollout status", "rollout watch --timeout 1ms", "rollout history",
-		"events", "reactions", "history", "run", "fleet list", "datastore status", "explain", "explain cmd.run", "schema",
+		"events", "reactions", "history", "run", "fleet list", "fleet minimum", "datastore status", "explain", "explain cmd.run", "schema",
 	} {
 		args := strings.Fields(command)
 		for _, columns := range []int{80, 60} {

@@ -113,6 +113,9 @@ func (v *fleetStatus) print(w io.Writer) {
 			safetext.Some(v.Ahead, 5),
 		)
 	}
+	if v.Pullets != nil {
+		fmt.Fprintf(w, "pullet: %s (pullet fleet minimum)\n", pulletsOn(v.Pullets))
+	}
 	if v.Reactions != nil {
 		fmt.Fprintf(w, "reactions: %s (pullet reactions)\n", v.Reactions)
 	}

@@ -35,6 +35,9 @@ type fleetStatus struct {
 
 	Reactions *reactionCounts `json:"reactions,omitempty"` // that are at work or want attention; null: none
 
+	// the pullets that nodes run, where these are several
+	Pullets []pulletGroup `json:"pullets,omitempty"`
+
 	Decommissioned []string `json:"decommissioned,omitempty"` // nodes that are listed under nodes/ all the same
 
 	names map[string]string      // version -> release
@@ -100,11 +103,16 @@ func viewOf(o *state.Overview) *fleetStatus {
 		Ending:   o.Ending,
 		Members:  o.Carriers,
 	}
+	var run []state.Reader
 	for _, name := range slices.Sorted(maps.Keys(o.Nodes)) {
 		v.Nodes = append(v.Nodes, v.node(o, o.Nodes[name]))
+		run = append(run, o.Nodes[name].Reader())
 		if inFuture(o.Nodes[name].LastSeen) {
 			v.Ahead = append(v.Ahead, name)
 		}
+	}
+	if groups := pulletsOf(run); len(groups) > 1 {
+		v.Pullets = groups
 	}
 	v.follow(o)
 	for _, n := range v.Nodes {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -15,10 +16,9 @@ import (
 // owner proves that this is the same state directory as before, without giving the secret away, and says which host it
 // is on.
 func (r *registration) owner() (state.Alive, error) {
-	sum := sha256.Sum256([]byte(r.config.Fleet + "/" + r.config.Node.Name + "/" + r.local.Secret))
 	me := state.Alive{
 		Instance: r.instance,
-		Owner:    hex.EncodeToString(sum[:16]),
+		Owner:    ownerOf(r.config, r.local.Secret),
 		Every:    r.config.Agent.Interval.Std(),
 		Lasting:  !r.loop,
 	}
@@ -33,6 +33,22 @@ func (r *registration) owner() (state.Alive, error) {
 		me.Boot, me.Up, me.Booted = r.outside.Host.Boot, r.outside.Host.Up, time.Now().Add(-up).UTC().Truncate(time.Second)
 	}
 	return me, nil
+}
+
+// ownerOf is the digest of a state directory's secret, by which the fleet knows whose a name is.
+func ownerOf(c Config, secret string) string {
+	sum := sha256.Sum256([]byte(c.Fleet + "/" + c.Node.Name + "/" + secret))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Nameless is why a host cannot pull under its name, whatever its program: its own record cannot be read, or another
+// host has the name.
+func Nameless(ctx context.Context, c Config, store *state.Store) error {
+	local, err := c.ReadLocal()
+	if err != nil || local.Secret == "" {
+		return err
+	}
+	return store.Presences.Taken(ctx, c.Node.Name, ownerOf(c, local.Secret))
 }
 
 // uprooted is why an agent ends whose state directory was removed or replaced: what it knew of its host is lost, and

@@ -2,8 +2,12 @@ package program
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"time"
+
+	"github.com/pullet/pullet/durable"
 )
 
 // How often the guard looks whether a new program made a pull, and whether one could be made again.
@@ -25,7 +29,7 @@ type Guard struct {
 	since   time.Time
 }
 
-// Watch returns when the installed program is the proven one. A new one that makes no pull in time is put back before;
+// Watch returns when the installed program made a pull. A new one that makes no pull in time is put back before;
 // the time begins when Watch sees the program first, and anew when nobody could make a pull. Watch can be called at any
 // time, and again after it was killed.
 func (g *Guard) Watch(ctx context.Context) error {
@@ -53,7 +57,7 @@ func (g *Guard) Watch(ctx context.Context) error {
 
 // verdict is what the guard saw.
 type verdict struct {
-	over  bool          // the installed program is the proven one
+	over  bool          // the installed program made a pull
 	lost  *Proven       // it made no pull in time: this one is to be put back
 	why   string        // it has more time
 	pause time.Duration // until the next look
@@ -67,7 +71,7 @@ func (g *Guard) look(ctx context.Context) (verdict, error) {
 	}
 	g.Path = proven.Path
 	is, err := g.digest()
-	if err != nil || is == proven.Digest {
+	if err != nil || proven.knows(is) {
 		return verdict{over: true}, err
 	}
 	if g.since.IsZero() || !g.watched.same(g.seen) {
@@ -79,12 +83,23 @@ func (g *Guard) look(ctx context.Context) (verdict, error) {
 	case age < proven.AtMost && g.AtWork():
 		return verdict{why: "its first pull is still running", pause: lookEvery}, nil
 	}
-	if why := g.Away(ctx); why != nil {
+	why := g.full()
+	if why == nil {
+		why = g.Away(ctx)
+	}
+	if why != nil {
 		g.since = time.Now() // a program that could not make one was not late
 		pause := min(askEvery, max(lookEvery, proven.Within))
 		return verdict{why: "nobody could make one now: " + why.Error(), pause: pause}, nil
 	}
 	return verdict{lost: proven}, nil
+}
+
+// full is why no record of a pull could be written.
+func (i *Installed) full() error {
+	try := i.file("room")
+	err := durable.Place(try, make([]byte, 64<<10))
+	return errors.Join(err, os.RemoveAll(try))
 }
 
 // putBack puts the proven program back and has what runs it start anew.

@@ -351,6 +351,68 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
+// TestGuardFull: while nothing can be written where the host keeps its record, no new program is judged.
+func TestGuardFull(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	g := h.guard(Limits{Within: time.Nanosecond}, never)
+	h.is("new")
+	full := filepath.Join(h.state, "program/room/x")
+	if err := os.MkdirAll(full, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := g.look(t.Context()); err != nil || v.lost != nil || !strings.HasPrefix(v.why, "nobody could make one now: ") {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if v, err := g.look(t.Context()); err != nil || v.lost == nil { // what was in the way is removed
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// TestNoCopy: a program that makes pulls is not put back because no copy of it can be kept. The one before stays the
+// one that puts itself back when another one comes, until there is room.
+func TestNoCopy(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	limits := Limits{Within: time.Nanosecond}
+	g := h.guard(limits, never)
+	full := filepath.Join(h.state, "program/.pullet.part/x") // no copy can be begun
+	if err := os.MkdirAll(full, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h.is("new")
+	h.runs("new")
+	for range 2 {
+		if err := h.Confirm("v2", limits); !errors.As(err, new(*KeepError)) {
+			t.Errorf("a copy was kept: %v", err)
+		}
+	}
+	h.runs("old") // the guard
+	if err := g.Watch(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.want(h.Path, "new")
+	h.want(filepath.Join(h.state, "program/pullet"), "old")
+	p, err := h.Proven()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if waits, err := h.Waiting(p); waits || err != nil {
+		t.Errorf("the new program waits: %v, %v", waits, err)
+	}
+	h.is("bad")
+	if err := g.Watch(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.want(h.Path, "old")
+	h.is("new")
+	h.runs("new")
+	if err := errors.Join(os.RemoveAll(filepath.Dir(full)), h.Confirm("v2", limits)); err != nil {
+		t.Fatal(err)
+	}
+	h.want(filepath.Join(h.state, "program/pullet"), "new")
+}
+
 // TestConfirmWritesOnce: pulls that come at nearly the same pace do not write the record again and again; another pace
 // is written.
 func TestConfirmWritesOnce(t *testing.T) {

@@ -27,8 +27,13 @@ type Proven struct {
 	File    file      `json:"file"`    // that was read for it
 	Version string    `json:"version"` // of pullet
 	At      time.Time `json:"at"`
-	Limits            // of the program that comes behind it
+	// digest of a later program that made a pull too, of which no copy could be kept; "": there is none
+	Works  string `json:"works,omitempty"`
+	Limits        // of the program that comes behind it
 }
+
+// knows reports a program that made a pull.
+func (p *Proven) knows(digest string) bool { return digest == p.Digest || digest == p.Works }
 
 // Limits say how long a new program has.
 type Limits struct {
@@ -78,8 +83,9 @@ func (i *Installed) Refused() (*Refused, error) {
 }
 
 // Confirm notes that the program of this process made a pull: it is kept as the proven one. A program that was refused
-// before is forgotten when this is another one than was proven then. The program is read only where it is another file
-// than it was.
+// before is forgotten when this is another one than was proven then. Where no copy can be made, a *KeepError says so:
+// the program before stays the proven one, and does not put itself back. The program is read only where it is another
+// file than it was.
 func (i *Installed) Confirm(version string, limits Limits) error {
 	before, err := i.Proven()
 	if err != nil {
@@ -107,6 +113,9 @@ func (i *Installed) Confirm(version string, limits Limits) error {
 	if before == nil || before.Digest != now.Digest || !kept {
 		err = i.keep(i.self, provenProgram)
 	}
+	if err != nil && before != nil {
+		return errors.Join(err, i.works(*before, now.Digest))
+	}
 	if err == nil {
 		err = durable.WriteJSON(i.file(provenRecord), now)
 	}
@@ -116,17 +125,26 @@ func (i *Installed) Confirm(version string, limits Limits) error {
 	return i.forgetRefused()
 }
 
+// works notes that another program made a pull than the one that is kept.
+func (i *Installed) works(kept Proven, digest string) error {
+	if kept.knows(digest) {
+		return nil
+	}
+	kept.Works = digest
+	return durable.WriteJSON(i.file(provenRecord), kept)
+}
+
 // kept reports that the copy of the proven program is there.
 func (i *Installed) kept() bool {
 	info, err := os.Stat(i.file(provenProgram))
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o100 != 0
 }
 
-// Waiting reports that the installed program is not the proven one.
+// Waiting reports that the installed program made no pull yet.
 func (i *Installed) Waiting(p *Proven) (bool, error) {
 	i.Path = p.Path
 	is, err := i.digest()
-	return is != p.Digest, err
+	return !p.knows(is), err
 }
 
 // Lacks is why the copy of the proven program could not put itself back; nil: it could.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -14,7 +16,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
 )
 
 // client is the configuration of the etcd client.
@@ -24,7 +28,9 @@ func (c Config) client(endpoints []string) (clientv3.Config, error) {
 		DialKeepAliveTimeout: 5 * time.Second,
 		Logger:               zap.NewNop(), // what goes wrong is in the errors
 		MaxUnaryRetries:      2,            // the client's own 100 would make minutes of operationTimeout
-		DialOptions:          []grpc.DialOption{grpc.WithChainUnaryInterceptor(Bounded)},
+		DialOptions: []grpc.DialOption{
+			grpc.WithChainUnaryInterceptor(Bounded), grpc.WithChainStreamInterceptor(telling),
+		},
 	}
 	if c.Username != "" {
 		password, err := os.ReadFile(c.PasswordFile)
@@ -85,6 +91,34 @@ func Bounded(
 		}
 		Pause(ctx, later/2+rand.N(later/2))
 	}
+}
+
+// telling is an interceptor for the streams of a client. One that a member ended, because it stops, says so when
+// something is sent: gRPC has io.EOF for that, with which etcd's client gives up the renewal of a lease that it would
+// else try again.
+func telling(
+	ctx context.Context,
+	of *grpc.StreamDesc,
+	conn *grpc.ClientConn,
+	method string,
+	begin grpc.Streamer,
+	opts ...grpc.CallOption,
+) (grpc.ClientStream, error) {
+	s, err := begin(ctx, of, conn, method, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return tellingStream{s}, nil
+}
+
+type tellingStream struct{ grpc.ClientStream }
+
+func (s tellingStream) SendMsg(m any) error {
+	err := s.ClientStream.SendMsg(m)
+	if errors.Is(err, io.EOF) {
+		return status.Error(codes.Unavailable, "etcd ended the stream")
+	}
+	return err
 }
 
 func (t TLS) config() (*tls.Config, error) {

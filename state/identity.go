@@ -19,6 +19,15 @@ func (e *NameTakenError) Error() string {
 		"if this host replaces it, stop pullet there, then run: pullet decommission --force %[1]s", e.Node)
 }
 
+// Taken is a *NameTakenError while another state directory than that of an owner has a name.
+func (s *Presences) Taken(ctx context.Context, node, owner string) error {
+	holder, seen, err := get[Alive](ctx, s.store, s.AliveKey(node))
+	if err = unlessBad(err); err != nil || seen == 0 || holder.Owner == "" || holder.Owner == owner {
+		return err
+	}
+	return &NameTakenError{node}
+}
+
 // ClonedError says that a copy of this host's state directory is in use under the same name. Nobody can tell which one
 // is meant: neither of them pulls until one is renamed or gone.
 type ClonedError struct {

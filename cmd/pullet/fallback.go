@@ -11,6 +11,7 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/program"
 	"github.com/pullet/pullet/state"
@@ -81,7 +82,7 @@ func (a fallbackCmd) away(ctx context.Context) error {
 	if len(config.Etcd.Endpoints) > 0 {
 		store, err := config.OpenStore(ctx)
 		if err == nil {
-			err = store.Close()
+			err = errors.Join(agent.Nameless(ctx, config, store), store.Close())
 		}
 		if err != nil {
 			return err

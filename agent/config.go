@@ -21,7 +21,6 @@ import (
 	"github.com/pullet/pullet/ownfile"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 
@@ -41,6 +40,7 @@ type Config struct {
 
 	Root string `yaml:"-"` // below which everything is applied; default /
 	file string // that was read
+	set  settings
 }
 
 // Self is this host, as its configuration knows it.
@@ -171,7 +171,7 @@ func Default() Config {
 // errors, and so are files that somebody else can write (*ownfile.RefusedError).
 func ReadConfig(file string) (Config, error) {
 	c := Default()
-	c.file = file
+	c.file, c.set = file, settings{}
 	text, err := ownfile.Read(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, fmt.Errorf("there is no configuration %s: write one (see README.md), or name it with --config", file)
@@ -210,6 +210,7 @@ func ReadConfig(file string) (Config, error) {
 func decodeConfig(file string, text []byte, c *Config) error {
 	for line := range bytes.Lines(text) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+			c.set.add(file, text)
 			return render.DecodeFile(file, text, c)
 		}
 	}
@@ -228,72 +229,10 @@ func (c *Config) complete() error {
 		}
 		c.Node.Name = host
 	}
-	var errs []error
-	if !safetext.Name(c.Node.Name) {
-		errs = append(
-			errs,
-			fmt.Errorf("%s: node.name %q: use letters, digits, dots, dashes and underscores", c.file, c.Node.Name),
-		)
-	}
-	if !safetext.Name(c.Fleet) {
-		errs = append(
-			errs,
-			fmt.Errorf("%s: fleet %q: use letters, digits, dots, dashes and underscores", c.file, c.Fleet),
-		)
-	}
-	if err := safetext.Labels(c.Node.Labels); err != nil {
-		errs = append(errs, fmt.Errorf("%s: node.labels: %w", c.file, err))
-	}
-	if len(c.Etcd.Endpoints) > 0 && c.Etcd.Dir != "" {
-		errs = append(
-			errs,
-			fmt.Errorf("%s: etcd.endpoints and etcd.dir exclude each other: dir is for an embedded member", c.file),
-		)
-	}
-	if c.Agent.PruneLimit < 1 {
-		errs = append(
-			errs,
-			fmt.Errorf(
-				"%s: agent.pruneLimit: %d is not a number of things from 1 on; what is pruned is said by the jobs",
-				c.file,
-				c.Agent.PruneLimit,
-			),
-		)
-	}
-	if c.Agent.Reports.Keep < 1 {
-		errs = append(
-			errs,
-			fmt.Errorf("%s: agent.reports.keep: %d is not a number of reports from 1 on", c.file, c.Agent.Reports.Keep),
-		)
-	}
-	if err := c.Agent.Logs.check(); err != nil {
-		errs = append(errs, fmt.Errorf("%s: %w", c.file, err))
-	}
 	if c.Datastore.Dir == "" {
 		c.Datastore.Dir = datastore.DefaultDir
 	}
-	parts := []error{
-		c.Datastore.Check(),
-		c.Agent.checkAllowRun(c.Node.Name, c.Etcd.TLS.CA),
-		c.Agent.checkListen(c.Repositories),
-		c.Agent.Traces.check(),
-	}
-	for _, err := range slices.Concat(c.checkEndpoints(), c.checkCleartext(), parts) {
-		if err == nil {
-			continue
-		}
-		errs = append(errs, fmt.Errorf("%s: %w", c.file, err))
-	}
-	if len(c.Repositories) == 0 {
-		errs = append(
-			errs,
-			fmt.Errorf(
-				"%s: repositories is empty: name at least one, such as {name: main, url: ..., ref: main}",
-				c.file,
-			),
-		)
-	}
-	return errors.Join(errs...)
+	return c.set.located(c.file, slices.Concat(wrongValues(c), c.checkEndpoints(), c.checkCleartext()))
 }
 
 // alone reports that the fleet's record is this node's own.

@@ -67,7 +67,7 @@ func (h *host) spoils(m *meter, n int) (over func()) {
 			h.t.Error(err)
 		}
 	}
-	mend := func() {
+	fix := func() {
 		if broken {
 			must(os.Remove(h.record()))
 			must(os.Rename(kept, h.record()))
@@ -75,14 +75,14 @@ func (h *host) spoils(m *meter, n int) (over func()) {
 		}
 	}
 	m.before(func(at int, _ string) {
-		mend()
+		fix()
 		if at == n {
 			must(os.Rename(h.record(), kept))
 			must(os.Mkdir(h.record(), 0o700)) // no file can be renamed to it
 			broken = true
 		}
 	})
-	return func() { m.denies(""); mend() }
+	return func() { m.denies(""); fix() }
 }
 
 // pulling is a pull of a host in some situation.
@@ -170,9 +170,9 @@ func TestNoFailedSaveIsSilent(t *testing.T) {
 			}
 			for _, n := range windows[c.known:] {
 				h := c.at(m, repo, fmt.Sprint(name, n), endpoint)
-				mend := h.spoils(m, n)
+				fix := h.spoils(m, n)
 				out, err := h.with(Options{})
-				mend()
+				fix()
 				if said := saidBy(out, err); !strings.Contains(said, "node.json cannot be written") {
 					t.Errorf("a write behind request %d of %v failed, and nothing says so: exit %d\n%s", n, windows, out.ExitCode(), said)
 				}

@@ -23,7 +23,7 @@ func TestForgottenInMidRun(t *testing.T) {
 	}{
 		"a step follows": {slow + "true'}}\n- {name: next, action: file.managed, parameters: {name: /etc/next, content: x}}\n", ExitWaiting, "x\n"},
 		"the last step":  {slow + "true'}}\n", ExitWaiting, "x\n"},
-		"a failure":      {slow + "test -e etc/mended'}}\n", ExitError, "x\nx\n"},
+		"a failure":      {slow + "test -e etc/fixed'}}\n", ExitError, "x\nx\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -56,7 +56,7 @@ func TestForgottenInMidRun(t *testing.T) {
 			if err := s.Doubts.Accept(t.Context(), "ada"); err != nil {
 				t.Fatal(err)
 			}
-			web1.write("f/web1/root/etc/mended", "")
+			web1.write("f/web1/root/etc/fixed", "")
 			web1.exits(ExitOK, "")
 			if o := web1.overview(); len(o.Slots["web"]) != 0 || o.Running["web1"] != web1.head() || web1.file("etc/ended") != c.after {
 				t.Errorf("%+v %q", o.Slots, web1.file("etc/ended"))

@@ -220,7 +220,7 @@ func passing(kind state.WaitKind, gate, reason, then string) *lock.Wait {
 func etcdWait(err error) *lock.Wait {
 	w := passing(state.WaitEtcd, "etcd", err.Error(), "the next pull goes on")
 	if away, ok := errors.AsType[*state.UnreachableError](err); ok && away.Denied() {
-		w.Remedy = state.Act("give this host's user its rights in etcd, or mend etcd.username in its configuration")
+		w.Remedy = state.Act("give this host's user its rights in etcd, or fix etcd.username in its configuration")
 	}
 	return w
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// TestHaltedAgent: an agent of a role that is halted looks for the commit that mends it at its interval, however long a
+// TestHaltedAgent: an agent of a role that is halted looks for the commit that fixes it at its interval, however long a
 // pull may wait, and takes it.
 func TestHaltedAgent(t *testing.T) {
 	t.Parallel()
@@ -22,7 +22,7 @@ func TestHaltedAgent(t *testing.T) {
 	}
 	web1.commit(job("two", "true"))
 	for web1.file("etc/motd") != "two" {
-		l.pulled("the commit that mends it")
+		l.pulled("the commit that fixes it")
 	}
 	l.end()
 	if err := <-l.ended; err != nil {

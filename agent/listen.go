@@ -51,8 +51,8 @@ func (a *Agent) listen() (closes func(), err error) {
 	}), a.logger), nil
 }
 
-// canListen is why this agent could not listen in the place of one that listens somewhere now; nil: it could.
-func (a *Agent) canListen(now string) error {
+// CanListen is why this agent could not listen in the place of one that listens somewhere now; nil: it could.
+func (a *Agent) CanListen(now string) error {
 	if _, err := a.hooks(); err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func TestListenErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
-		if err := a.canListen(""); err == nil || !strings.Contains(err.Error(), want) {
+		if err := a.CanListen(""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -187,7 +187,7 @@ func TestListenTLS(t *testing.T) {
 	if _, err := post(url, first, "wrong"); err == nil {
 		t.Error("the certificate of before counts")
 	}
-	if err := a.canListen(h.Agent.Listen); err != nil {
+	if err := a.CanListen(h.Agent.Listen); err != nil {
 		t.Error(err)
 	}
 	closes()

@@ -97,7 +97,7 @@ func (l *local) slot() *state.HeldPlace {
 }
 
 // changes reports that the node is about to change to a version, or in the midst of that. One whose upgrade failed is
-// not: what is to mend it may run.
+// not: what is to fix it may run.
 func (l *local) changes(v *state.Version) bool {
 	return !v.Same(l.Running) && l.Failed != v.ID
 }

@@ -40,7 +40,7 @@ func (l Logs) check() error {
 		return errors.New(
 			"agent.logs.put: write an https or http URL, such as https://logs.example.org/{fleet}/{node}/{run}.log",
 		)
-	case u.Scheme == "http" && secret != "":
+	case secret != "" && apply.Cleartext(u):
 		return errors.New("agent.logs: headersFile and tokenFile hold secrets: put has to be an https URL")
 	case l.Timeout <= 0:
 		return errors.New("agent.logs.timeout: it has to be some time, such as 10s")

@@ -126,7 +126,7 @@ func (a *Agent) reloads() bool {
 		next, err = New(c, a.build, a.logger)
 	}
 	if err == nil {
-		err = errors.Join(next.canListen(a.config.Agent.Listen), next.Close())
+		err = errors.Join(next.CanListen(a.config.Agent.Listen), next.Close())
 	}
 	if err != nil {
 		a.logger.WithError(err).Error("the configuration cannot be used: the agent keeps the one it has")

@@ -343,7 +343,7 @@ func TestMetricsToken(t *testing.T) {
 		if _, err := a.listen(); err == nil || !strings.Contains(err.Error(), "agent.metrics: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
-		if err := a.canListen(""); err == nil || !strings.Contains(err.Error(), want) {
+		if err := a.CanListen(""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Error(err)
 		}
 		if err := a.Close(); err != nil {

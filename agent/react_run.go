@@ -89,7 +89,7 @@ func (r *reaction) settles(ctx context.Context, report *apply.Report, rollout re
 		r.places.slot.Store(r.local.Held)
 		r.local.Reacting.Held = nil
 		return errors.Join(turn.Park(after, state.Status{Reason: report.Why()}), r.local.save(),
-			r.stays(after, report.Why(), "start or mend what it waits for"))
+			r.stays(after, report.Why(), "start or fix what it waits for"))
 	}
 	return r.ends(ctx, turn, state.ReactionDone, "")
 }

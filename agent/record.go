@@ -96,10 +96,10 @@ func (p *pull) settleWaiting(ctx context.Context, v *state.Version, turn *lock.T
 	return errors.Join(unlessForgotten(ctx, p, turn.Park(ctx, st)), p.local.save())
 }
 
-// inRunRemedy is what ends a wait in mid-run for a service or a condition. With canaries, the commit that mends it may
+// inRunRemedy is what ends a wait in mid-run for a service or a condition. With canaries, the commit that fixes it may
 // wait as well.
 func inRunRemedy(v *state.Version) state.Remedy {
-	clear := "start or mend what it waits for, or push a commit that does not wait for it"
+	clear := "start or fix what it waits for, or push a commit that does not wait for it"
 	if v.Canary {
 		clear += "; while newer commits wait for the canaries: pullet rollout fail"
 	}

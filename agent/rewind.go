@@ -87,7 +87,7 @@ func (a *agreement) warnRewound(ctx context.Context, current *state.Version, own
 		if relation == puller.Newer {
 			a.out.warn(fmt.Errorf(
 				"repository %[1]q: the fleet went back to %[2]s, a rewind that %[3]s accepted, but the remote of this host "+
-					"still offers %[4]s: mend this remote; if %[2]s came from a stale mirror, go forward again: pullet rollout "+
+					"still offers %[4]s: fix this remote; if %[2]s came from a stale mirror, go forward again: pullet rollout "+
 					"start %[4]s",
 				h.Repo,
 				state.Short(at.Commit),

@@ -303,7 +303,7 @@ func TestAllowRunConfig(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "pullet.yaml")
 	for text, want := range map[string]string{
-		"agent: {allowRun: [operators]}": file + ": agent.allowRun allows every operator of the fleet, and etcd.tls.ca is not set: this host believes no " +
+		"agent: {allowRun: [operators]}": file + ":3:9: agent.allowRun allows every operator of the fleet, and etcd.tls.ca is not set: this host believes no " +
 			"authority that could have certified them; have it join the fleet: pullet fleet invite web1, or write allowRun: true",
 		"agent: {allowRun: [alice]}\netcd: {tls: {ca: ca.pem}}": "",
 		"agent: {allowRun: true}":                               "",

@@ -104,7 +104,7 @@ func TestLeaseTime(t *testing.T) {
 	}
 }
 
-// TestHaltedPatience: an agent looks for the commit that mends a halt at its interval; nothing else of a wait gets
+// TestHaltedPatience: an agent looks for the commit that fixes a halt at its interval; nothing else of a wait gets
 // shorter.
 func TestHaltedPatience(t *testing.T) {
 	t.Parallel()

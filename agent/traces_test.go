@@ -170,7 +170,7 @@ func TestTraceIsNotSent(t *testing.T) {
 func TestTraced(t *testing.T) {
 	t.Parallel()
 	at := func(s int) time.Time { return time.Unix(int64(1000+s), 0) }
-	report := &apply.Report{Run: "r2", Reaction: "mend", Event: "disk/full", Started: at(9), Ended: at(10), Counts: map[apply.Outcome]int{apply.Failed: 1}}
+	report := &apply.Report{Run: "r2", Reaction: "fix", Event: "disk/full", Started: at(9), Ended: at(10), Counts: map[apply.Outcome]int{apply.Failed: 1}}
 	report.Steps = []*apply.StepReport{{Job: "j", Step: "s", Outcome: apply.Failed, Reason: "no sesame", Fault: apply.HostFault, Began: at(9), Seconds: 0.5}}
 	p := traced{
 		Outcome: &Outcome{
@@ -196,7 +196,7 @@ func TestTraced(t *testing.T) {
 		}
 	}
 	walk(root)
-	if got := strings.Join(names, ", "); got != "pull, wait, wait for slot web, apply, wait for barrier, j/new, reaction mend, j/s" {
+	if got := strings.Join(names, ", "); got != "pull, wait, wait for slot web, apply, wait for barrier, j/new, reaction fix, j/s" {
 		t.Errorf("the trace has %s", got)
 	}
 	if !root.Began.Equal(at(0)) || !root.Ended.Equal(at(8)) || root.Failed != "" {

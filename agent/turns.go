@@ -102,7 +102,7 @@ func (t *turns) patiently(w *lock.Wait, wait func(context.Context) error) func(c
 }
 
 // patience is how long a pull waits for one reason, within what it may wait in all. An agent does not wait longer than
-// its interval at what is halted: the commit that mends it is found by the next pull.
+// its interval at what is halted: the commit that fixes it is found by the next pull.
 func (t *turns) patience(w *lock.Wait) time.Duration {
 	if t.loop && w.Halt != "" {
 		return min(t.wait, t.config.Agent.Interval.Std())

@@ -217,7 +217,7 @@ func (v *vouches) signer() (*trust.Identity, error) {
 			return &ids[i], nil
 		}
 	}
-	return nil, fmt.Errorf("%s has another SSH key for this host than it has: mend it below hosts", render.SecretsFile)
+	return nil, fmt.Errorf("%s has another SSH key for this host than it has: fix it below hosts", render.SecretsFile)
 }
 
 // readers are the keys of the hosts that have a step, and whether each of these hosts has one.

@@ -210,7 +210,7 @@ func TestVouchesOfAnotherKey(t *testing.T) {
 	v.keys["web1"] = v.keys["web3"]
 	web1, steps := v.on("web1", "v1")
 	_, err := web1.pack(steps[0], "1", render.StepResult{Result: "ok"})
-	if want := "secrets.yaml has another SSH key for this host than it has: mend it below hosts"; err == nil || err.Error() != want {
+	if want := "secrets.yaml has another SSH key for this host than it has: fix it below hosts"; err == nil || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}
 }

@@ -150,7 +150,7 @@ func TestRecordOutOfReachAtTheEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := newAssets(t)
 			o, path := a.options(), filepath.Join(a.dir, at)
-			var broken, mended error
+			var broken, fixed error
 			o.Watch = func(*apply.StepReport) {
 				if err := os.Rename(path, path+".kept"); err != nil && !errors.Is(err, os.ErrNotExist) {
 					broken = err
@@ -161,12 +161,12 @@ func TestRecordOutOfReachAtTheEnd(t *testing.T) {
 			if err == nil || !strings.HasPrefix(err.Error(), "journal: ") || r == nil || r.Failed() {
 				t.Errorf("%v", err)
 			}
-			if mended = os.Remove(path); mended == nil {
+			if fixed = os.Remove(path); fixed == nil {
 				if err := os.Rename(path+".kept", path); err != nil && !errors.Is(err, os.ErrNotExist) {
-					mended = err
+					fixed = err
 				}
 			}
-			if err := errors.Join(broken, mended); err != nil {
+			if err := errors.Join(broken, fixed); err != nil {
 				t.Fatal(err)
 			}
 			a.want(a.run(one(thing("t.asset", "x", "runOptions: {runs: once}"))), "x changed")

@@ -102,7 +102,7 @@ func TestWhatCannotBeRemoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		step    string
 		breaks  func(*assets)
-		mends   func(*assets)
+		fixes   func(*assets)
 		left    string
 		outcome string
 	}{
@@ -142,10 +142,10 @@ func TestWhatCannotBeRemoved(t *testing.T) {
 					t.Errorf("left %s\nwant %s", leftovers(r), c.left)
 				}
 			}
-			c.mends(a)
+			c.fixes(a)
 			r := a.at("v3", pruning(puts("other")), nil)
 			if !strings.HasPrefix(outcomes(r), "other ok, prune ") || r.Changed() != 1 || r.Failed() || leftovers(r) != "" {
-				t.Errorf("mended: %s, left %s", outcomes(r), leftovers(r))
+				t.Errorf("fixed: %s, left %s", outcomes(r), leftovers(r))
 			}
 			if r := a.at("v4", pruning(puts("other")), nil); r.Changed() > 0 || leftovers(r) != "" {
 				t.Errorf("the next run: %s, left %s", outcomes(r), leftovers(r))

@@ -80,14 +80,14 @@ func TestRepeats(t *testing.T) {
 		"another item": {
 			reportOf("v", StepReport{Step: "x", Item: "1", Outcome: Failed}), reportOf("v", StepReport{Step: "x", Item: "2", Outcome: Failed}), false,
 		},
-		"one more failed":       {reportOf("v", failed("no"), failed("no")), reportOf("v", failed("no")), false},
-		"another version":       {reportOf("v", failed("no")), reportOf("w", failed("no")), false},
-		"something changed":     {reportOf("v", failed("no"), StepReport{Outcome: Changed}), reportOf("v", failed("no"), StepReport{Outcome: Changed}), false},
-		"both went well":        {reportOf("v", ok), reportOf("v", ok), false},
-		"it waits as before":    {reportOf("v", StepReport{Outcome: Pending}), reportOf("v", StepReport{Outcome: Pending}), false},
-		"the same mistake":      {broken("a.yaml:1: no"), broken("a.yaml:1: no"), true},
-		"another mistake":       {broken("a.yaml:1: no"), broken("a.yaml:2: no"), false},
-		"the mistake is mended": {broken(), broken("a.yaml:1: no"), false},
+		"one more failed":      {reportOf("v", failed("no"), failed("no")), reportOf("v", failed("no")), false},
+		"another version":      {reportOf("v", failed("no")), reportOf("w", failed("no")), false},
+		"something changed":    {reportOf("v", failed("no"), StepReport{Outcome: Changed}), reportOf("v", failed("no"), StepReport{Outcome: Changed}), false},
+		"both went well":       {reportOf("v", ok), reportOf("v", ok), false},
+		"it waits as before":   {reportOf("v", StepReport{Outcome: Pending}), reportOf("v", StepReport{Outcome: Pending}), false},
+		"the same mistake":     {broken("a.yaml:1: no"), broken("a.yaml:1: no"), true},
+		"another mistake":      {broken("a.yaml:1: no"), broken("a.yaml:2: no"), false},
+		"the mistake is fixed": {broken(), broken("a.yaml:1: no"), false},
 	} {
 		if got := c.this.Repeats(c.last); got != c.want {
 			t.Errorf("%s: %v", name, got)

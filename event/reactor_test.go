@@ -18,12 +18,12 @@ import (
 // waits until they can.
 func TestUnseenFleet(t *testing.T) {
 	store := openStore(t)
-	mend := &Reaction{
-		Name: "mend", PerHost: true, Limiter: Limiter{Window: time.Hour}, Matches: func(string) bool { return true },
+	fix := &Reaction{
+		Name: "fix", PerHost: true, Limiter: Limiter{Window: time.Hour}, Matches: func(string) bool { return true },
 		Hosts: func(about []string) []string { return about },
 		Holds: func(context.Context, state.Reacted) (bool, error) { return true, nil },
 	}
-	r, unseen := reactorOf(store, "web1", mend), os.ErrDeadlineExceeded
+	r, unseen := reactorOf(store, "web1", fix), os.ErrDeadlineExceeded
 	rules := r.Rules
 	r.Rules = func(ctx context.Context) (Rules, error) {
 		out, err := rules(ctx)

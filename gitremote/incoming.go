@@ -112,7 +112,7 @@ func collect(dir string) error {
 const (
 	packHeader = 12
 	// leastFree is what a fetch leaves free on the disk. Of a disk that has
-	// little more, it takes half of what is free: the commit that mends a full
+	// little more, it takes half of what is free: the commit that fixes a full
 	// disk is small.
 	leastFree = 64 << 20
 )

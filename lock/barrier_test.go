@@ -164,7 +164,7 @@ func TestBarrierTwice(t *testing.T) {
 	}
 }
 
-// TestBarrierFailed: too many failures keep it closed and halt the group when all have come; a node that mends its step
+// TestBarrierFailed: too many failures keep it closed and halt the group when all have come; a node that fixes its step
 // opens it.
 func TestBarrierFailed(t *testing.T) {
 	f := newFleet(t)
@@ -182,7 +182,7 @@ func TestBarrierFailed(t *testing.T) {
 	}
 	f.mustAwait(all[1], "step db/join failed on db000")
 	if !f.arrive(all[0], Done) {
-		t.Error("it is mended, and not open")
+		t.Error("it is fixed, and not open")
 	}
 	f.mustAwait(all[1], "")
 }

@@ -45,9 +45,9 @@ func TestReactionInTheSlotOfAFailure(t *testing.T) {
 			if !want.Idle {
 				t.Fatalf("%+v", want)
 			}
-			run := state.ReactionRun{ID: "r1", Reaction: "mend", Hosts: []string{"web1"}}
+			run := state.ReactionRun{ID: "r1", Reaction: "fix", Hosts: []string{"web1"}}
 			turn := f.reacts(q, run)
-			f.must(turn.Check(f.ctx, "mend/step"))
+			f.must(turn.Check(f.ctx, "fix/step"))
 			if got := f.claim("web"); got.Rollout != "r1" || got.Idle {
 				t.Fatalf("%+v", got)
 			}
@@ -75,7 +75,7 @@ func (f *fleet) claim(group string) state.Claim {
 // takes no slot.
 func TestReactionBesideARollout(t *testing.T) {
 	f := newFleet(t)
-	run := state.ReactionRun{ID: "r1", Reaction: "mend", Hosts: []string{"web1"}, OnChange: true}
+	run := state.ReactionRun{ID: "r1", Reaction: "fix", Hosts: []string{"web1"}, OnChange: true}
 	turn := f.reacts(f.request("web1", "web"), run)
 	held := turn.Slot()
 	claims := f.Commands.Prefix("r1", "claim")

@@ -62,7 +62,7 @@ func (e *BehindError) What() string {
 
 // Clear says which of the two to do what about.
 func (e *BehindError) Clear() string {
-	return "mend a stale mirror; if the branch was reset on purpose, this takes the whole fleet back: pullet pull " +
+	return "fix a stale mirror; if the branch was reset on purpose, this takes the whole fleet back: pullet pull " +
 		"--accept-rewind"
 }
 
@@ -81,7 +81,7 @@ func (e *UnusableError) What() string {
 }
 
 // Clear is what helps.
-func (e *UnusableError) Clear() string { return "push a commit that mends it" }
+func (e *UnusableError) Clear() string { return "push a commit that fixes it" }
 
 func (e *UnusableError) Unwrap() error { return e.Err }
 

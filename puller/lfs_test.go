@@ -21,7 +21,7 @@ func TestSubmoduleIsRefused(t *testing.T) {
 	u.git("commit", "-q", "-m", "module")
 	bad := u.push()
 	h := pull(t, p)
-	want := `repository "main": commit ` + short(bad) + ` cannot be used: path "files/module": a submodule, which pullet does not fetch: put its files into the repository; push a commit that mends it`
+	want := `repository "main": commit ` + short(bad) + ` cannot be used: path "files/module": a submodule, which pullet does not fetch: put its files into the repository; push a commit that fixes it`
 	if h.Commit != good || h.Problem == nil || h.Problem.Error() != want {
 		t.Errorf("%+v\nwant %s", h, want)
 	}
@@ -37,7 +37,7 @@ func TestLFSIsRefused(t *testing.T) {
 	pull(t, p)
 	bad := u.commit("files/logo.png", pointer, ".gitattributes", "*.png filter=lfs diff=lfs merge=lfs -text\n")
 	h := pull(t, p)
-	want := `repository "main": commit ` + short(bad) + ` cannot be used: path "files/logo.png": a file that is kept in git LFS, which pullet does not fetch: put it into the repository as it is; push a commit that mends it`
+	want := `repository "main": commit ` + short(bad) + ` cannot be used: path "files/logo.png": a file that is kept in git LFS, which pullet does not fetch: put it into the repository as it is; push a commit that fixes it`
 	if h.Commit != good || h.Problem == nil || h.Problem.Error() != want {
 		t.Errorf("%+v\nwant %s", h, want)
 	}

@@ -126,9 +126,9 @@ func TestVerifyRange(t *testing.T) {
 
 	u.git("reset", "-q", "--hard", good)
 	u.signed(alice, "a", "5")
-	mended := u.signed(alice, "a", "6")
-	if h := pull(t, p); h.Problem != nil || h.Commit != mended {
-		t.Errorf("the mended branch is refused: %v", h.Problem)
+	fixed := u.signed(alice, "a", "6")
+	if h := pull(t, p); h.Problem != nil || h.Commit != fixed {
+		t.Errorf("the fixed branch is refused: %v", h.Problem)
 	}
 	_, err := p.Snapshot(context.Background(), []Head{{Repo: "main", Commit: bad}})
 	expect(t, err, "has no signature")

@@ -23,6 +23,30 @@ func DecodeFile(path string, text []byte, v any) error {
 	return d.errs.Err()
 }
 
+// KeyPositions are where the keys of a YAML file stand that DecodeFile can read, by their dotted paths, such as
+// agent.listen.
+func KeyPositions(path string, text []byte) map[string]Position {
+	out := map[string]Position{}
+	// DecodeFile says what is wrong.
+	doc, _ := parseYAML(&rendered{src: &source{path: path, text: string(text)}, text: text})
+	if doc != nil && doc.root != nil {
+		doc.positions(doc.root, "", out)
+	}
+	return out
+}
+
+// positions adds the keys of a mapping, and of those in it.
+func (d *document) positions(n *yaml.Node, above string, out map[string]Position) {
+	if n.Kind != yaml.MappingNode {
+		return
+	}
+	for _, e := range entries(n) {
+		key := above + e.key.Value
+		out[key] = d.pos(e.key)
+		d.positions(e.value, key+".", out)
+	}
+}
+
 // HostVars reads a node's own variables: every YAML file of a directory, later names over earlier ones. A directory
 // that is not there holds none. Messages name files below dir. The secrets are the variables of files that say
 // sensitive: true at their top.

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// reacting is a repository with these reactions, and jobs clean and mend.
+// reacting is a repository with these reactions, and jobs clean and fix.
 func reacting(reactions string, more ...string) map[string]string {
 	files := map[string]string{
 		"reactions/a.yaml": reactions,
 		"jobs/clean.yaml":  "steps:\n- {name: a, action: x, parameters: {z: '{{ event.name }} on {{ server.name }}'}}\n",
-		"jobs/mend.yaml":   "steps:\n- {name: b, action: x}\n",
+		"jobs/fix.yaml":    "steps:\n- {name: b, action: x}\n",
 	}
 	for i := 0; i < len(more); i += 2 {
 		files[more[i]] = more[i+1]
@@ -94,14 +94,14 @@ func TestReactionHosts(t *testing.T) {
 	nodes := map[string]map[string]string{
 		"web1": {"role": "web"}, "web2": {"role": "web", "env": "prod"}, "db1": {"role": "db", "env": "prod"}, "db2": {"role": "db"},
 	}
-	own := "jobs: {'role=web': [{name: clean}], 'db1': [{name: mend}]}\n"
+	own := "jobs: {'role=web': [{name: clean}], 'db1': [{name: fix}]}\n"
 	for _, c := range []struct{ reaction, about, want string }{
 		{"jobs: {'*': [{name: clean}]}", "web1", "db1 db2 web1 web2"},
 		{"jobs: {'*': [{name: clean}]}, targets: all", "web1", "db1 db2 web1 web2"},
 		{"jobs: {'*': [{name: clean}]}, targets: event", "web1 gone", "web1"},
 		{"jobs: {'*': [{name: clean}]}, targets: event", "", ""},
 		{"jobs: {'*': [{name: clean}]}, targets: env=prod", "web1", "db1 web2"},
-		{"jobs: {'role=web': [{name: clean}], 'db2': [{name: mend}]}", "", "db2 web1 web2"},
+		{"jobs: {'role=web': [{name: clean}], 'db2': [{name: fix}]}", "", "db2 web1 web2"},
 		{"jobs: {'role=web': [{name: clean}], '*': []}", "", "web1 web2"},
 		{"jobs: {'role=web': [{name: clean}]}, targets: event", "db1 web2", "web2"},
 		{"jobs: [{name: clean}]", "", "db1 db2 web1 web2"},
@@ -117,7 +117,7 @@ func TestReactionHosts(t *testing.T) {
 		}
 	}
 	r := oneReaction(t, reacting("reactions: {e: {reaction: {jobs: [{name: own}], on: change}}}\n", "jobs/own.yaml", "metadata: {name: x}\nspec: {"+strings.TrimSuffix(own, "\n")+"}\n"))
-	if got := strings.Join(r.Jobs(), " "); got != "clean mend" || !r.OnChange || r.Pos != (Position{"reactions/a.yaml", 1, 13}) {
+	if got := strings.Join(r.Jobs(), " "); got != "clean fix" || !r.OnChange || r.Pos != (Position{"reactions/a.yaml", 1, 13}) {
 		t.Errorf("%s %v %s", got, r.OnChange, r.Pos)
 	}
 }
@@ -280,7 +280,7 @@ func holds1(t *testing.T, condition string, in Input) (bool, error) {
 
 // TestReactionCatalog: a run of a reaction has the reaction's jobs, the event, and the rest of what a node has.
 func TestReactionCatalog(t *testing.T) {
-	files := reacting("reactions: {e: {reaction: {jobs: {'*': [{name: clean, conditions: {when: {condition: \"event.data.level > 2\"}}}], 'role=db': [{name: mend}]}}}}\n",
+	files := reacting("reactions: {e: {reaction: {jobs: {'*': [{name: clean, conditions: {when: {condition: \"event.data.level > 2\"}}}], 'role=db': [{name: fix}]}}}}\n",
 		"base/jobs.yaml", "jobs: {'*': [{name: site}]}\nvalidations: {'*': [{name: site}]}\n", "jobs/site.yaml", "steps: [{name: s, action: x}]\n",
 		"base/services.yaml", "services: {'*': [{name: web, port: 80}]}\n", "base/vars.yaml", "files: {'*': [{name: v}]}\n", "vars/v.yaml", "v: 7\n",
 		"base/events.yaml", "events: {triggers: {'*': [{name: up}]}}\n", "events/up.yaml", "up: {expression: 'true'}\n",
@@ -308,7 +308,7 @@ func TestReactionCatalog(t *testing.T) {
 			t.Errorf("%s has it: %v", name, got)
 		}
 	}
-	for name, want := range map[string]string{"db1": "clean mend", "web2": ""} {
+	for name, want := range map[string]string{"db1": "clean fix", "web2": ""} {
 		other := in
 		other.Node = Node{Name: name, Labels: map[string]string{"role": "db"}}
 		cat, err := r.Compile(other)

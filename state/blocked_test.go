@@ -13,7 +13,7 @@ func TestFollow(t *testing.T) {
 		return Status{Version: "v2", Remedy: NoAction(), Holders: []Holder{{Node: node}}}
 	}
 	behind := func(node string) Status { return Status{Version: "v2", Remedy: NoAction(), Ahead: node} }
-	failed := Status{Version: "v2", Kind: WaitSlot, Reason: "slot web: c holds it (failed)", Remedy: Act("mend c"), Holders: []Holder{{Node: "c"}}}
+	failed := Status{Version: "v2", Kind: WaitSlot, Reason: "slot web: c holds it (failed)", Remedy: Act("fix c"), Holders: []Holder{{Node: "c"}}}
 	meet := Status{Version: "v2", Kind: WaitBarrier, Reason: "barrier x", Remedy: Act("start c"), Holders: []Holder{{Node: "c"}}}
 	older := window
 	older.Version = "v1"
@@ -27,7 +27,7 @@ func TestFollow(t *testing.T) {
 		"in a circle":     {map[string]Status{"a": on("b"), "b": on("a")}, ""},
 		"for an old one":  {map[string]Status{"a": older}, ""},
 		"needs no action": {map[string]Status{"a": {Version: "v2", Remedy: NoAction()}}, ""},
-		"behind one who waits for a place that stays taken": {map[string]Status{"a": behind("b"), "b": failed}, "b waits itself for slot web: c holds it (failed); mend c"},
+		"behind one who waits for a place that stays taken": {map[string]Status{"a": behind("b"), "b": failed}, "b waits itself for slot web: c holds it (failed); fix c"},
 		"the holder waits itself":                           {map[string]Status{"a": failed, "c": window}, "c waits itself for maintenance window of role db: it is closed; it opens Mon 22:00 UTC"},
 		"behind one who waits for others at a barrier":      {map[string]Status{"a": meet}, ""},
 		"behind one alive":                                  {map[string]Status{"a": behind("b")}, ""},

@@ -28,7 +28,7 @@ func (e *BrokenError) Error() string {
 	case errors.Is(e.Err, syscall.ENOSPC), errors.Is(e.Err, syscall.EDQUOT):
 		do = "make room: the next pull starts it again"
 	case errors.As(e.Err, &host): // its files are not to blame
-		do = "mend that: the next pull starts it again"
+		do = "fix that: the next pull starts it again"
 	}
 	return fmt.Sprintf("the embedded etcd in %s stopped: %v; %s", e.Dir, e.Err, do)
 }

@@ -76,7 +76,7 @@ func TestDamagedMember(t *testing.T) {
 // TestBrokenBecauseOf: what to do depends on why.
 func TestBrokenBecauseOf(t *testing.T) {
 	for want, err := range map[string]error{
-		"move /x/member away: ": errors.New("crc mismatch"), "; make room: ": fmt.Errorf("write: %w", syscall.ENOSPC), "; mend that: ": fmt.Errorf("open: %w", syscall.EROFS),
+		"move /x/member away: ": errors.New("crc mismatch"), "; make room: ": fmt.Errorf("write: %w", syscall.ENOSPC), "; fix that: ": fmt.Errorf("open: %w", syscall.EROFS),
 	} {
 		if got := (&BrokenError{"/x", err}).Error(); !strings.Contains(got, want) {
 			t.Errorf("%v: %s", err, got)

@@ -64,9 +64,9 @@ func (g Gate) Clear() string {
 	case g.Unknown != "":
 		return SettleHint(g.Unknown)
 	case g.By != "":
-		return "push a commit that mends it, or go back: pullet rollout undo, or go on: pullet rollout resume"
+		return "push a commit that fixes it, or go back: pullet rollout undo, or go on: pullet rollout resume"
 	}
-	return "push a commit that mends it, or, when it was the host: pullet rollout resume"
+	return "push a commit that fixes it, or, when it was the host: pullet rollout resume"
 }
 
 // GroupGate is a gate with its group.

@@ -1,6 +1,6 @@
 package state
 
-// Ends is who or what ends a wait, or mends a failure. Decisions read it, and people read the text beside it.
+// Ends is who or what ends a wait, or fixes a failure. Decisions read it, and people read the text beside it.
 type Ends string
 
 // What ends a wait.
@@ -10,7 +10,7 @@ const (
 	EndsByAct  Ends = "act"    // an operator
 )
 
-// Remedy is what ends a wait, or mends a failure.
+// Remedy is what ends a wait, or fixes a failure.
 type Remedy struct {
 	Ends  Ends   `json:"ends,omitempty"`  // empty: there is no remedy
 	Clear string `json:"clear,omitempty"` // the command, the act or the time

@@ -124,7 +124,7 @@ func (s *Versions) LastGood(ctx context.Context, current *Version) (good Version
 		case !slices.Equal(v.Rewound, current.Rewound): // hosts refuse it: it may not be in their branches any more
 			return good, nil, fmt.Errorf(
 				"the versions before it are of a history that was rewritten since (pullet rollout history): "+
-					"keep nodes from taking %s with pullet rollout fail, and push a commit that mends it", current,
+					"keep nodes from taking %s with pullet rollout fail, and push a commit that fixes it", current,
 			)
 		case slices.Contains(skipped, v.ID):
 		case ends[i].Halted == "": // in this rollout, whatever became of later ones
@@ -135,7 +135,7 @@ func (s *Versions) LastGood(ctx context.Context, current *Version) (good Version
 	}
 	return good, nil, errors.New(
 		"there is no earlier version that was neither halted nor undone (pullet rollout history): " +
-			"keep nodes from taking this one with pullet rollout fail, and push a commit that mends it",
+			"keep nodes from taking this one with pullet rollout fail, and push a commit that fixes it",
 	)
 }
 

@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/coreos/go-systemd/v22/dbus"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
@@ -126,11 +125,11 @@ func records(ctx context.Context, store *state.Store) []finding {
 func (a doctorCmd) examine(ctx context.Context) []finding {
 	config, err := a.readConfig()
 	if err != nil {
-		return []finding{{"configuration", bad, err.Error(), "mend it, or name another with --config"}}
+		return []finding{{"configuration", bad, err.Error(), "fix it, or name another with --config"}}
 	}
 	found := []finding{{Check: "configuration", State: fine, What: a.config}}
 	if err := config.CheckMachine(); err != nil {
-		found[0] = finding{"configuration", bad, err.Error(), "until this is mended every pull fails"}
+		found[0] = finding{"configuration", bad, err.Error(), "until this is fixed every pull fails"}
 	}
 	found = append(found, permissions(config.Paths.State), disk(config.Paths.State), memory(config))
 	found = append(found, isolation(ctx))
@@ -140,9 +139,10 @@ func (a doctorCmd) examine(ctx context.Context) []finding {
 		found = append(found, finding{"credentials", warn, err.Error(), ""})
 	}
 	if _, err := config.ExtensionSigners(); err != nil && config.Extensions.AllowedSigners != "" {
-		found = append(found, finding{"extensions", bad, err.Error(), "until this is mended no signed one runs here"})
+		found = append(found, finding{"extensions", bad, err.Error(), "until this is fixed no signed one runs here"})
 	}
 	found = append(found, certificates(config, time.Now())...)
+	found = append(found, a.monitoring(config)...)
 	found = append(found, backups(config, time.Now())...)
 	found = append(found, a.repositories(ctx, config)...)
 	if config.NoStore() {
@@ -150,7 +150,7 @@ func (a doctorCmd) examine(ctx context.Context) []finding {
 	}
 	store, err := config.OpenStore(ctx)
 	if err != nil {
-		do := "until this is mended every pull fails"
+		do := "until this is fixed every pull fails"
 		if away := new(state.UnreachableError); errors.As(err, &away) {
 			do = "until it answers no new version is taken, but drift is corrected"
 		}
@@ -265,7 +265,7 @@ func memory(config agent.Config) finding {
 func (a doctorCmd) repositories(ctx context.Context, config agent.Config) []finding {
 	node, err := agent.New(config, build().Version, a.logger())
 	if err != nil {
-		return []finding{{"repositories", bad, err.Error(), "mend the configuration"}}
+		return []finding{{"repositories", bad, err.Error(), "fix the configuration"}}
 	}
 	defer node.Close() // nothing was written
 	heads, err := node.Heads(ctx)
@@ -325,24 +325,4 @@ func etcd(ctx context.Context, store *state.Store) []finding {
 		found = append(found, finding{"etcd", bad, "its alarms cannot be read: " + store.Explain(err).Error(), ""})
 	}
 	return found
-}
-
-// bus checks that services can be managed.
-func (a doctorCmd) bus(ctx context.Context) finding {
-	if a.rootDir != "/" {
-		return finding{Check: "systemd", State: fine, What: "not asked: everything is applied below " + a.rootDir}
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	conn, err := dbus.NewWithContext(ctx)
-	if err != nil {
-		return finding{
-			"systemd",
-			warn,
-			"its bus does not answer: " + err.Error(),
-			"steps that manage services fail; is systemd the first process, and the user root?",
-		}
-	}
-	conn.Close()
-	return finding{Check: "systemd", State: fine, What: "its bus answers"}
 }

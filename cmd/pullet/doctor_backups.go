@@ -33,7 +33,7 @@ func backups(c agent.Config, now time.Time) []finding {
 		f.State = warn
 	}
 	if late {
-		f.State, f.Do = bad, "see journalctl -u pullet-etcd, mend it, and try: pullet datastore backup"
+		f.State, f.Do = bad, "see journalctl -u pullet-etcd, fix it, and try: pullet datastore backup"
 	}
 	return []finding{f}
 }

@@ -35,7 +35,7 @@ func TestDoctorNamesOldBackups(t *testing.T) {
 	}
 	elsewhere, rotated := last("there.tar", time.Hour, 0), last("there.tar", time.Hour, 0)
 	elsewhere.To, rotated.Last.Authority = "/elsewhere", "sha256:another"
-	const none, cure = "there is none that a restore would take in ", "see journalctl -u pullet-etcd, mend it, and try: pullet datastore backup"
+	const none, cure = "there is none that a restore would take in ", "see journalctl -u pullet-etcd, fix it, and try: pullet datastore backup"
 	for what, one := range map[string]struct {
 		past            datastore.Past
 		state, says, do string

@@ -50,7 +50,7 @@ func between(r *rand.Rand, from, to time.Duration) time.Duration {
 // sleepFor is how long a fault lasts, or how long there is none.
 func sleepFor(r *rand.Rand, from, to time.Duration) { time.Sleep(between(r, from, to)) }
 
-// releases commits a version every 10 to 15 seconds. Every third is bad in some way, and the next one mends it; now and
+// releases commits a version every 10 to 15 seconds. Every third is bad in some way, and the next one fixes it; now and
 // then the operator believes that it was the host, and resumes.
 func (f *fleet) releases(r *rand.Rand, end time.Time) {
 	bad := ""

@@ -14,11 +14,11 @@ import (
 )
 
 // settles waits, after the faults, until all nodes run the last version and hold nothing, or says why they do not. As
-// the operator it commits a mending version where a halt stands in the way: a step that was cut off and must not run
+// the operator it commits a fixing version where a halt stands in the way: a step that was cut off and must not run
 // twice leaves one.
 func (f *fleet) settles(atMost time.Duration) string {
 	f.release("", "")
-	end, mend := time.Now().Add(atMost), time.Now().Add(atMost/6)
+	end, fix := time.Now().Add(atMost), time.Now().Add(atMost/6)
 	for why := ""; ; time.Sleep(200 * time.Millisecond) {
 		if why = f.unsettled(); why == "" {
 			return ""
@@ -27,10 +27,10 @@ func (f *fleet) settles(atMost time.Duration) string {
 			out, _ := f.operator("status")
 			return fmt.Sprintf("%s after the faults the fleet has not settled: %s\n%s", atMost, why, out)
 		}
-		if time.Now().After(mend) && f.halted() {
+		if time.Now().After(fix) && f.halted() {
 			f.release("", "")
-			f.count("mending versions")
-			mend = time.Now().Add(atMost / 6)
+			f.count("fixing versions")
+			fix = time.Now().Add(atMost / 6)
 		}
 	}
 }

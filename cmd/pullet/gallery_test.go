@@ -150,7 +150,7 @@ func wrongReferences() []wrong {
 func wrongFleets() []wrong {
 	return []wrong{
 		{"An invalid target", "base/jobs.yaml", "jobs:\n  'role=[web': [{name: site}]\n", "Write `*`, a host's name, `key=value`, `key!=value` or `!key`, each with * ? [].", nil},
-		{"A target that no host matches", "base/jobs.yaml", "jobs:\n  '*': [{name: site}]\n  'role=wbe': [{name: site}]\n", "A warning: give a node of nodes/ that label, or mend the target.", nil},
+		{"A target that no host matches", "base/jobs.yaml", "jobs:\n  '*': [{name: site}]\n  'role=wbe': [{name: site}]\n", "A warning: give a node of nodes/ that label, or fix the target.", nil},
 		{"A role that no node has", "pullet.yaml", "rollout:\n  roleDependencies: {web: [dbs]}\n", "Take the name of the hint.", nil},
 		{"Roles that wait for each other", "pullet.yaml", "rollout:\n  roleDependencies: {web: [db], db: [web]}\n", "Nobody could begin: drop one of the dependencies.", nil},
 		{"An invalid limit", "pullet.yaml", "rollout:\n  rollingRules: {global: half}\n", "Write a number of hosts, or a share.", nil},
@@ -196,7 +196,7 @@ func wrongHabits() []wrong {
 		{"The whole path of a job", "base/jobs.yaml", "jobs: {'*': [{name: jobs/site.yaml}]}\n", "Jobs are named by their path below jobs/, without .yaml.", nil},
 		{"Labels beside a host", "nodes/hosts.yaml", "nodes: {web1: {role: web}}\n", "Put them below `labels`.", nil},
 		{"Canaries without a host", "pullet.yaml", "rollout: {canary: {target: canary=true}}\n", "A warning: give a node of nodes/ the label, or drop the canary.", nil},
-		{"A step that nobody takes", job, site(run, echo, "runOptions: {target: {hosts: role=wbe}}"), "A warning: mend the target.", nil},
+		{"A step that nobody takes", job, site(run, echo, "runOptions: {target: {hosts: role=wbe}}"), "A warning: fix the target.", nil},
 		{"A wait for hosts of a later stage", job, "steps:\n  - {name: database, action: service.wait, parameters: {name: db}}\n", "A warning: in a fleet that is new nobody goes on; move the wait, or change the order.",
 			map[string]string{"pullet.yaml": "rollout: {roleDependencies: {db: [web]}}\n", "base/services.yaml": "services: {role=db: [{name: db, port: 5432}]}\n", "base/jobs.yaml": "jobs: {role=web: [{name: site}]}\n"}},
 	}

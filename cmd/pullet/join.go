@@ -68,7 +68,7 @@ func (a joinCmd) join(cmd *cobra.Command, o joining, args []string) error {
 		return err
 	}
 	if err := j.Place(answer); err != nil {
-		return fmt.Errorf("the certificate came and cannot be placed: %w; invite this host again when that is mended", err)
+		return fmt.Errorf("the certificate came and cannot be placed: %w; invite this host again when that is fixed", err)
 	}
 	is, err := authority.Inspect([]byte(answer.Certificate))
 	if err != nil {

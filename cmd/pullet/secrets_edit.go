@@ -83,7 +83,7 @@ func (s *secretsCmd) onDisk(name string) ([]byte, error) {
 	return sealed, err
 }
 
-// edited is the text after the user edited it. Variables have to be a map; a user at a terminal can mend them.
+// edited is the text after the user edited it. Variables have to be a map; a user at a terminal can fix them.
 func (s *secretsCmd) edited(ctx context.Context, name string, text []byte) ([]byte, error) {
 	for {
 		out, err := editPrivately(ctx, name, text)

@@ -50,12 +50,12 @@ func skippedOf(o *state.Overview) *skippedHead {
 		out.Remedy = state.Act("start a host that offers it, by base/services.yaml or service.publish")
 	case state.SkipElsewhere: // rollout start compiles it for the host on which it is typed
 		out.Remedy = state.Act(
-			"push a commit that mends it, or roll it out anyway, on " + out.By + ": pullet rollout start " + out.revisions(),
+			"push a commit that fixes it, or roll it out anyway, on " + out.By + ": pullet rollout start " + out.revisions(),
 		)
 	case state.SkipHost:
-		out.Remedy = state.Act("mend it on " + out.By + ", or pull on another host")
+		out.Remedy = state.Act("fix it on " + out.By + ", or pull on another host")
 	default:
-		out.Remedy = state.Act("push a commit that mends it")
+		out.Remedy = state.Act("push a commit that fixes it")
 	}
 	return out
 }

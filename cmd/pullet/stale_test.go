@@ -25,7 +25,7 @@ func TestStaleWait(t *testing.T) {
 			"web1 holds it (alive); no pull of web1 is at work since TIME|its next pull goes on, or it counts as lost from TIME: " +
 				"then start web1 again, or give it up: pullet decommission web1"},
 		"halted": {func(o *state.Overview) { o.Gates["web"] = state.Gate{State: state.Halted, Reason: "x"} },
-			"role web (halted): x|push a commit that mends it, or, when it was the host: pullet rollout resume"},
+			"role web (halted): x|push a commit that fixes it, or, when it was the host: pullet rollout resume"},
 		"frozen": {func(o *state.Overview) {
 			o.Gates["web"] = state.Gate{State: state.Halted, Reason: "x"}
 			o.Switches = map[string]state.Switch{"global": ada}
@@ -181,7 +181,7 @@ func TestNotLookedYet(t *testing.T) {
 		"frozen": {func(o *state.Overview) { o.Switches["role web"] = state.Switch{By: "ada", AllChanges: true} },
 			"role web (all changes disabled): disabled by ada; drift is not corrected either|pullet enable --role web"},
 		"halted": {func(o *state.Overview) { o.Gates["web"] = state.Gate{State: state.Halted, By: "ada", Reason: "slow"} },
-			"role web (halted): halted by ada: slow|push a commit that mends it, or go back: pullet rollout undo, or go on: pullet rollout resume"},
+			"role web (halted): halted by ada: slow|push a commit that fixes it, or go back: pullet rollout undo, or go on: pullet rollout resume"},
 	} {
 		o := waitsOverview(state.Status{})
 		delete(o.Statuses, "web2")
@@ -229,7 +229,7 @@ func TestNextGate(t *testing.T) {
 		"resumed, one is disabled": {halt, []string{"can"}, func(o *state.Overview) { o.Switches["host can1"] = state.Switch{By: "ada"} },
 			"role can: not upgraded yet: can1 (disabled)|pullet enable --host can1"},
 		"resumed, a halt beside it": {halt, []string{"can", "db"}, func(o *state.Overview) { o.Gates["db"] = state.Gate{State: state.Halted, Reason: "x"} },
-			"role db (halted): x|push a commit that mends it, or, when it was the host: pullet rollout resume"},
+			"role db (halted): x|push a commit that fixes it, or, when it was the host: pullet rollout resume"},
 		"resumed, a halt of others": {halt, []string{"can"}, func(o *state.Overview) {
 			o.Closed["can"], o.Gates["db"] = true, state.Gate{State: state.Halted, Reason: "x"}
 		}, "lifted since its last pull: role can (halted)|" + goesOn},

@@ -128,7 +128,7 @@ func (a steerCmd) failRollout(ctx context.Context, store *state.Store, reason st
 	}
 	_, err = fmt.Fprintf(
 		a.out,
-		"the rollout of %s is halted%s; push a commit that mends it, or: pullet rollout undo, pullet rollout resume\n",
+		"the rollout of %s is halted%s; push a commit that fixes it, or: pullet rollout undo, pullet rollout resume\n",
 		v,
 		reasonSuffix(reason),
 	)

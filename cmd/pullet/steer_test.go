@@ -170,7 +170,7 @@ func TestWhyHasItsAge(t *testing.T) {
 	}{
 		{nodeStatus{State: waiting, Why: "slot web: web1 holds it", Remedy: state.Act("wait"), Since: at, lasts: true}, 80, "slot web: web1 holds it (for 12m); wait"},
 		{nodeStatus{State: waiting, Why: "0 of 2 instances", Since: at}, 80, "0 of 2 instances (12m ago)"},
-		{nodeStatus{State: failed, Why: long, Remedy: state.Act("mend it"), Since: at}, 40, "no disk no disk no disk no disk no... (12m ago); mend it"},
+		{nodeStatus{State: failed, Why: long, Remedy: state.Act("fix it"), Since: at}, 40, "no disk no disk no disk no disk no... (12m ago); fix it"},
 		{nodeStatus{State: failed, Why: "größer " + long, Since: at}, 40, "größer no disk no disk no disk no... (12m ago)"},
 		{nodeStatus{State: failed, Why: long, Since: at}, 20, "no disk no disk... (12m ago)"},
 		{nodeStatus{State: upToDate, Why: "a warning", Since: at}, 80, "a warning"},

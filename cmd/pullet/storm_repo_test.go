@@ -291,8 +291,8 @@ func (r *stormRules) change(x *rand.Rand) *stormRules {
 	return &next
 }
 
-// mend makes the rules ones that every node can come through with.
-func (r *stormRules) mend() *stormRules {
+// fix makes the rules ones that every node can come through with.
+func (r *stormRules) fix() *stormRules {
 	next := *r
 	next.bad, next.on, next.closed, next.lasts = "", "", false, 100*time.Millisecond
 	return &next

@@ -277,11 +277,11 @@ const stuckFor = 4 * time.Minute
 func (s *storm) settle() string {
 	x := stormRand(s.seed, 101)
 	s.heal(x)
-	s.rules = s.rules.mend()
+	s.rules = s.rules.fix()
 	s.push(s.rules, false)
 	s.log.say("settled")
 	best, end := -1, time.Now().Add(stuckFor)
-	for mend := time.Now().Add(20 * time.Second); ; time.Sleep(300 * time.Millisecond) {
+	for fix := time.Now().Add(20 * time.Second); ; time.Sleep(300 * time.Millisecond) {
 		s.restartEnded()
 		done, why := s.unsettled()
 		if why == "" {
@@ -294,9 +294,9 @@ func (s *storm) settle() string {
 			out, _ := s.operator("status", "-o", "wide")
 			return fmt.Sprintf("the fleet has not settled: %s\n%s", why, out)
 		}
-		if time.Now().After(mend) {
+		if time.Now().After(fix) {
 			s.calm(x)
-			mend = time.Now().Add(20 * time.Second)
+			fix = time.Now().Add(20 * time.Second)
 		}
 	}
 }

@@ -165,7 +165,7 @@ func (a waitCmd) afterHalt(
 		return true, &exit{agent.ExitError, fmt.Errorf("the rollout of %s is halted", o.Current)}
 	}
 	for _, h := range fleet.Halted {
-		if h.Node == "" || len(h.Failed) > 0 { // by hand or by its deadline, or not mended yet
+		if h.Node == "" || len(h.Failed) > 0 { // by hand or by its deadline, or not fixed yet
 			continue
 		}
 		opened, err := store.Rollouts.Resume(ctx, a.operator(), h.Group)

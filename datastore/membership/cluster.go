@@ -58,7 +58,17 @@ func (c Cluster) split() (voters, learners []Member) {
 	return voters, learners
 }
 
-func (c Cluster) dead(m Member) bool { return m.Down >= c.ReplaceAfter && m.Down > 0 }
+// learnerTime is how long a learner may take at least until it answers: its host starts it, and it gets the record.
+const learnerTime = time.Minute
+
+// dead reports a member that is away for too long.
+func (c Cluster) dead(m Member) bool {
+	after := c.ReplaceAfter
+	if m.Learner {
+		after = max(after, learnerTime)
+	}
+	return m.Down >= after && m.Down > 0
+}
 
 func (c Cluster) eligible(m Member) bool {
 	return slices.ContainsFunc(c.Hosts, func(h Host) bool { return h.Node == m.Node })

@@ -195,3 +195,26 @@ func TestSameAddress(t *testing.T) {
 		}
 	}
 }
+
+// TestLearnerTime: a host that is about to become a member has its time, however soon another one takes the place of a
+// member that is away.
+func TestLearnerTime(t *testing.T) {
+	for _, c := range []struct {
+		learner bool
+		down    time.Duration
+		removed bool
+	}{
+		{true, 20 * time.Second, false},
+		{true, time.Minute, true},
+		{false, 20 * time.Second, true},
+	} {
+		members := []Member{{Node: "a", Leader: true}, {Node: "b"}, {Node: "c", Learner: c.learner, Down: c.down}}
+		of := Cluster{Count: 3, ReplaceAfter: 15 * time.Second, Members: members}
+		for _, m := range members {
+			of.Hosts = append(of.Hosts, Host{Node: m.Node})
+		}
+		if got := of.leaves(members[2]) != ""; got != c.removed {
+			t.Errorf("%+v: removed %v, want %v", members[2], got, c.removed)
+		}
+	}
+}

@@ -182,14 +182,14 @@ func judge(answer *http.Response, now time.Time) error {
 		return nil
 	case code/100 == 3:
 		return fmt.Errorf("%w: redirects are not followed, the url has to be the right one", said)
-	case code/100 == 4 && !mayBeMended(code):
+	case code/100 == 4 && !mayBeFixed(code):
 		return refusedError{said}
 	}
 	return laterError{said, retryAfter(answer.Header.Get("Retry-After"), now)}
 }
 
-// mayBeMended reports a refusal that is not about the event: the token or the address is wrong, or it is too much now.
-func mayBeMended(code int) bool {
+// mayBeFixed reports a refusal that is not about the event: the token or the address is wrong, or it is too much now.
+func mayBeFixed(code int) bool {
 	switch code {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
 		http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusTooManyRequests:

@@ -142,8 +142,8 @@ func (r *release) staged(s *task, node, role string) lock.Step {
 	}}
 }
 
-// mended is a release whose steps do not fail and whose roles are not frozen.
-func (r *release) mended(id string) *release {
+// fixed is a release whose steps do not fail and whose roles are not frozen.
+func (r *release) fixed(id string) *release {
 	out := &release{
 		id: id, limits: map[string]int{}, total: r.total, canary: r.canary, first: r.first, front: r.front, moved: r.moved, soak: r.soak, onLost: r.onLost,
 		failing: r.failing, faulty: r.faulty, within: r.within, depends: r.depends,

@@ -84,7 +84,7 @@ const tidied = 15
 
 // settles waits until every host that lives runs the fleet's version, with the help that an operator can give.
 func (f *fleet) settles(o *operator) {
-	began, mended, calm := time.Now(), false, 0
+	began, fixed, calm := time.Now(), false, 0
 	for time.Since(began) < patience {
 		o.help()
 		time.Sleep(time.Minute)
@@ -95,9 +95,9 @@ func (f *fleet) settles(o *operator) {
 			f.tidy()
 			return
 		}
-		if !mended && (f.hopeless() || time.Since(began) > 30*time.Minute && f.unknown()) {
-			mended = true
-			f.push(f.head().mended(commit(len(f.releases) + 1)))
+		if !fixed && (f.hopeless() || time.Since(began) > 30*time.Minute && f.unknown()) {
+			fixed = true
+			f.push(f.head().fixed(commit(len(f.releases) + 1)))
 			o.try(o.start) // canaries that cannot get through keep newer commits waiting
 		}
 	}

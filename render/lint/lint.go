@@ -111,7 +111,7 @@ func untargeted(c *render.Catalog) render.ErrorList {
 			"no target there or in base/services.yaml matches the node %s: nothing is applied there",
 			c.Node.Name,
 		),
-		Hint: "mend its labels below nodes/, or give it a job, or an empty list",
+		Hint: "fix its labels below nodes/, or give it a job, or an empty list",
 	}}
 }
 

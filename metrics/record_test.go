@@ -4,14 +4,19 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pullet/pullet/freeport"
 )
 
 // TestRecord: what counts goes on, what a pull could not learn stays, and a wait at one gate has one begin.
@@ -223,5 +228,53 @@ func TestHostileTextfile(t *testing.T) {
 	}
 	if err := WriteTextfile(filepath.Join(dir, "none/pullet.prom"), full()); err == nil || !strings.Contains(err.Error(), "there is no such directory") {
 		t.Error(err)
+	}
+}
+
+// TestNodeExporter: the node exporter of the distribution reads every sample of the textfile.
+func TestNodeExporter(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := WriteTextfile(filepath.Join(dir, "pullet.prom"), full()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "pullet.prom"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := freeport.Address()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("prometheus-node-exporter", "--web.listen-address="+at, "--collector.disable-defaults",
+		"--collector.textfile", "--collector.textfile.directory="+dir)
+	said := &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = said, said
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("apt-get install prometheus-node-exporter: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s", said)
+		}
+	})
+	read := ""
+	for deadline := time.Now().Add(20 * time.Second); read == "" && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		answer, err := http.Get("http://" + at + "/metrics")
+		if err != nil {
+			continue // it does not listen yet
+		}
+		body, err := io.ReadAll(answer.Body)
+		if err := errors.Join(err, answer.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		read = string(body)
+	}
+	sample := regexp.MustCompile(`(?m)^pullet_`)
+	have, want := len(sample.FindAllString(read, -1)), len(sample.FindAllString(string(text), -1))
+	if have != want || want == 0 || !strings.Contains(read, "\nnode_textfile_scrape_error 0\n") {
+		t.Errorf("it reads %d samples of %d:\n%s", have, want, read)
 	}
 }

@@ -256,6 +256,13 @@ func (c Config) OpenStore(ctx context.Context) (*state.Store, error) {
 	return state.Open(ctx, c.forPeople())
 }
 
+// OpenAnyFormat is OpenStore for who repairs the record: also where this pullet reads less than the fleet's minimum.
+func OpenAnyFormat(c Config, ctx context.Context) (*state.Store, error) {
+	of := c.forPeople()
+	of.AnyFormat = true
+	return state.Open(ctx, of)
+}
+
 func (c Config) forPeople() state.Config {
 	out := c.store()
 	if c.Etcd.Operator != (state.TLS{}) {

@@ -54,7 +54,11 @@ var keyNamed = regexp.MustCompile(`^[a-zA-Z]+(\.[a-zA-Z]+)*`)
 func (s settings) located(file string, errs []error) error {
 	var out []error
 	for _, err := range errs {
-		if err != nil {
+		switch several, joined := err.(interface{ Unwrap() []error }); {
+		case err == nil:
+		case joined:
+			out = append(out, s.located(file, several.Unwrap()))
+		default:
 			out = append(out, fmt.Errorf("%s: %w", s.where(file, err), err))
 		}
 	}

@@ -28,7 +28,8 @@ type registration struct {
 	reporter   *reporter
 	out        *Outcome
 	log        *logrus.Entry
-	loop       bool // see Options
+	loop       bool        // see Options
+	unproven   func() bool // see ownProgram
 
 	compare func(context.Context) *state.WentBackError // see places.compare; nil where no other node shares the record
 }
@@ -71,7 +72,7 @@ func (r *registration) join(ctx context.Context) error {
 	self := r.node()
 	node := state.Node{
 		Name: self.Name, Labels: self.Labels, Role: self.Role(), LastSeen: time.Now().UTC(), Agent: r.build,
-		RepoVars: !r.compiler.hasOwnVars(),
+		RepoVars: !r.compiler.hasOwnVars(), Unproven: r.unproven(),
 	}
 	if r.local.Running != nil {
 		node.Running = r.local.Running.ID

@@ -42,7 +42,7 @@ func ownerOf(c Config, secret string) string {
 }
 
 // Nameless is why a host cannot pull under its name, whatever its program: its own record cannot be read, or another
-// host has the name.
+// host has the name, or a copy of this one.
 func Nameless(ctx context.Context, c Config, store *state.Store) error {
 	local, err := c.ReadLocal()
 	if err != nil || local.Secret == "" {

@@ -150,6 +150,7 @@ func (a *Agent) pull(ctx context.Context, o Options) *pull {
 		out:      out,
 		log:      log,
 		loop:     o.loop,
+		unproven: ownProgram{p}.unproven,
 	}
 	p.agreement = &agreement{
 		self: a.self, joined: member, local: own, compiler: p.compiler, announcer: p.announcer, reporter: p.reporter,

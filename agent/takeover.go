@@ -207,6 +207,15 @@ func (p ownProgram) cameBack(err error) {
 	p.kept(i.Confirm(p.build, limits))
 }
 
+// unproven reports that the program of this process may be put back: nobody is to rely on what it reads.
+func (p ownProgram) unproven() bool {
+	if p.agent.Program == nil {
+		return false
+	}
+	is, err := p.agent.Program.Unproven()
+	return is || err != nil // the pull says what is wrong
+}
+
 // kept warns once in a pull that the program of this process could not be put back.
 func (p ownProgram) kept(err error) {
 	said := func(warning error) bool { return errors.As(warning, new(*program.KeepError)) }

@@ -171,7 +171,7 @@ func (c Config) withPeers(out *embed.Config) error {
 func (c Config) connect(ctx context.Context, fleet string) (*state.Store, error) {
 	file := c.file(keeperFile)
 	return state.Open(ctx, state.Config{
-		Endpoints: []string{c.loopback()}, Fleet: fleet,
+		Endpoints: []string{c.loopback()}, Fleet: fleet, AnyFormat: true, // without it nobody would reach the record
 		TLS: state.TLS{CA: c.file(bundleFile), Cert: file, Key: file},
 	})
 }

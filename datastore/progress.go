@@ -42,7 +42,9 @@ func (k rotation) itself() (state.Reach, error) {
 		return state.Reach{}, err
 	}
 	by, err := k.keys.presents()
-	return state.Reach{Recipient: own.Recipient().String(), Believes: fingerprintsOf(k.believes), Presents: by}, err
+	return state.Reach{
+		Recipient: own.Recipient().String(), Believes: fingerprintsOf(k.believes), Presents: by, Format: state.Format,
+	}, err
 }
 
 func named(members []*pb.Member) (out []string) {

@@ -125,14 +125,10 @@ func statuses(ctx context.Context, c *clientv3.Client, members []*pb.Member) map
 	return out
 }
 
-// say records whom this member does not reach, and what it has of the authority, with its lease. A member alone says
-// nothing.
+// say records whom this member does not reach, what it has of the authority, and what it reads, with its lease.
 func (t *tending) say(
 	ctx context.Context, store *state.Store, members []*pb.Member, all map[uint64]*clientv3.StatusResponse,
 ) error {
-	if len(members) == 1 {
-		return nil
-	}
 	t.mu.Lock()
 	says, err := rotation{t.keeper}.itself()
 	says.Unlike = t.unlike

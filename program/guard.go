@@ -83,7 +83,7 @@ func (g *Guard) look(ctx context.Context) (verdict, error) {
 	case age < proven.AtMost && g.AtWork():
 		return verdict{why: "its first pull is still running", pause: lookEvery}, nil
 	}
-	why := g.full()
+	why := g.writable()
 	if why == nil {
 		why = g.Away(ctx)
 	}
@@ -95,9 +95,9 @@ func (g *Guard) look(ctx context.Context) (verdict, error) {
 	return verdict{lost: proven}, nil
 }
 
-// full is why no record of a pull could be written.
-func (i *Installed) full() error {
-	try := i.file("room")
+// writable is why no record of a pull could be written.
+func (i *Installed) writable() error {
+	try := i.file("guard.try")
 	err := durable.Place(try, make([]byte, 64<<10))
 	return errors.Join(err, os.RemoveAll(try))
 }

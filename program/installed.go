@@ -175,7 +175,7 @@ func room(from, to string) error {
 	}
 	free := int64(st.Bavail) * st.Bsize
 	if free < of.Size || free+before.Size < 2*of.Size { // the copy before is removed by the next
-		return fmt.Errorf("%s has %d MiB free; the copy needs %d MiB and as much left free",
+		return fmt.Errorf("%s has %d MiB free; the copy needs %[3]d MiB, and another %[3]d MiB must stay free",
 			filepath.Dir(to), free>>20, of.Size>>20)
 	}
 	return nil

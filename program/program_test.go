@@ -114,6 +114,9 @@ func TestConfirm(t *testing.T) {
 	}
 	h.is("new")
 	h.runs("new")
+	if unproven, err := h.Unproven(); !unproven || err != nil {
+		t.Errorf("before its pull the new program is unproven: %v, %v", unproven, err)
+	}
 	if err := errors.Join(h.First("v2", limits), h.Confirm("v2", limits)); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +178,7 @@ func TestNoRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := h.keep(h.self, provenProgram)
-	if err == nil || !strings.HasSuffix(err.Error(), " MiB free; the copy needs 8388608 MiB and as much left free") {
+	if err == nil || !strings.HasSuffix(err.Error(), " MiB free; the copy needs 8388608 MiB, and another 8388608 MiB must stay free") {
 		t.Errorf("a program larger than the disk: %v", err)
 	}
 	if left, err := os.ReadDir(filepath.Join(h.state, "program")); len(left) != 0 {
@@ -357,7 +360,7 @@ func TestGuardFull(t *testing.T) {
 	h := newHost(t)
 	g := h.guard(Limits{Within: time.Nanosecond}, never)
 	h.is("new")
-	full := filepath.Join(h.state, "program/room/x")
+	full := filepath.Join(h.state, "program/guard.try/x")
 	if err := os.MkdirAll(full, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -386,6 +389,9 @@ func TestNoCopy(t *testing.T) {
 		if err := h.Confirm("v2", limits); !errors.As(err, new(*KeepError)) {
 			t.Errorf("a copy was kept: %v", err)
 		}
+	}
+	if unproven, err := h.Unproven(); unproven || err != nil {
+		t.Errorf("the new program is unproven: %v, %v", unproven, err)
 	}
 	h.runs("old") // the guard
 	if err := g.Watch(t.Context()); err != nil {

@@ -27,13 +27,31 @@ type Proven struct {
 	File    file      `json:"file"`    // that was read for it
 	Version string    `json:"version"` // of pullet
 	At      time.Time `json:"at"`
-	// digest of a later program that made a pull too, of which no copy could be kept; "": there is none
-	Works  string `json:"works,omitempty"`
+	// a later program that made a pull too, of which no copy could be kept; the zero: there is none
+	Works  copied `json:"works,omitzero"`
 	Limits        // of the program that comes behind it
 }
 
+// copied is a program as it was read.
+type copied struct {
+	Digest string `json:"digest"`
+	File   file   `json:"file"`
+}
+
 // knows reports a program that made a pull.
-func (p *Proven) knows(digest string) bool { return digest == p.Digest || digest == p.Works }
+func (p *Proven) knows(digest string) bool { return digest == p.Digest || digest == p.Works.Digest }
+
+// read is the digest of a file that was read for it before; "": it was not.
+func (p *Proven) read(from file) string {
+	switch {
+	case p == nil:
+	case p.File.same(from):
+		return p.Digest
+	case p.Works.File.same(from):
+		return p.Works.Digest
+	}
+	return ""
+}
 
 // Limits say how long a new program has.
 type Limits struct {
@@ -107,14 +125,16 @@ func (i *Installed) Confirm(version string, limits Limits) error {
 		}
 		return durable.WriteJSON(i.file(provenRecord), now)
 	}
-	if now.Digest, err = i.own(); err != nil {
-		return err
+	if now.Digest = before.read(from); now.Digest == "" {
+		if now.Digest, err = i.own(); err != nil {
+			return err
+		}
 	}
 	if before == nil || before.Digest != now.Digest || !kept {
 		err = i.keep(i.self, provenProgram)
 	}
 	if err != nil && before != nil {
-		return errors.Join(err, i.works(*before, now.Digest))
+		return errors.Join(err, i.works(*before, copied{now.Digest, from}))
 	}
 	if err == nil {
 		err = durable.WriteJSON(i.file(provenRecord), now)
@@ -126,12 +146,22 @@ func (i *Installed) Confirm(version string, limits Limits) error {
 }
 
 // works notes that another program made a pull than the one that is kept.
-func (i *Installed) works(kept Proven, digest string) error {
-	if kept.knows(digest) {
+func (i *Installed) works(kept Proven, now copied) error {
+	if now.Digest == kept.Digest || now.Digest == kept.Works.Digest && now.File.same(kept.Works.File) {
 		return nil
 	}
-	kept.Works = digest
+	kept.Works = now
 	return durable.WriteJSON(i.file(provenRecord), kept)
+}
+
+// Unproven reports that the program of this process made no pull here yet, and another one did: it may be put back.
+func (i *Installed) Unproven() (bool, error) {
+	p, err := i.Proven()
+	if p == nil || err != nil {
+		return false, err
+	}
+	from, err := identify(i.self)
+	return p.read(from) == "", err
 }
 
 // kept reports that the copy of the proven program is there.

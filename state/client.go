@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -93,9 +94,9 @@ func Bounded(
 	}
 }
 
-// telling is an interceptor for the streams of a client. One that a member ended, because it stops, says so when
-// something is sent: gRPC has io.EOF for that, with which etcd's client gives up the renewal of a lease that it would
-// else try again.
+// telling is an interceptor for the streams of a client. When something is sent on a stream that a member ended,
+// because it is stopping, gRPC returns io.EOF. With that, etcd's client gives up the renewal of a lease that it would
+// otherwise retry. The interceptor returns why the stream ended.
 func telling(
 	ctx context.Context,
 	of *grpc.StreamDesc,
@@ -115,11 +116,18 @@ type tellingStream struct{ grpc.ClientStream }
 
 func (s tellingStream) SendMsg(m any) error {
 	err := s.ClientStream.SendMsg(m)
-	if errors.Is(err, io.EOF) {
-		return status.Error(codes.Unavailable, "etcd ended the stream")
+	if !errors.Is(err, io.EOF) {
+		return err
 	}
+	if err = s.RecvMsg(&pb.LeaseKeepAliveResponse{}); err == nil || errors.Is(err, io.EOF) {
+		err = status.Error(codes.Unavailable, "etcd ended the stream")
+	}
+	Pause(s.Context(), endedPause) // etcd's client tries again at once
 	return err
 }
+
+// endedPause is how long it takes until another stream is tried.
+const endedPause = 50 * time.Millisecond
 
 func (t TLS) config() (*tls.Config, error) {
 	out := &tls.Config{MinVersion: tls.VersionTLS12}

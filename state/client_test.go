@@ -11,15 +11,15 @@ import (
 	"google.golang.org/grpc"
 )
 
-// endsOnce is a stream that a member ends before anything is sent, as often as it says.
-type endsOnce struct {
+// endsEarly is a stream that ends before anything is sent, as often as it says.
+type endsEarly struct {
 	grpc.ClientStream
 	left *atomic.Int32
 }
 
-func (s endsOnce) SendMsg(m any) error {
+func (s endsEarly) SendMsg(m any) error {
 	if s.left.Add(-1) >= 0 {
-		return io.EOF
+		return errors.Join(s.CloseSend(), io.EOF)
 	}
 	return s.ClientStream.SendMsg(m)
 }
@@ -32,7 +32,7 @@ func TestStreamEnded(t *testing.T) {
 	var left atomic.Int32
 	ends := func(ctx context.Context, of *grpc.StreamDesc, conn *grpc.ClientConn, method string, begin grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 		stream, err := begin(ctx, of, conn, method, opts...)
-		return endsOnce{stream, &left}, err
+		return endsEarly{stream, &left}, err
 	}
 	client := func(chain ...grpc.StreamClientInterceptor) *clientv3.Client {
 		t.Helper()

@@ -44,6 +44,7 @@ type Reach struct {
 	Recipient string   `json:"recipient,omitempty"` // the public key of age that a next authority is encrypted for
 	Believes  []string `json:"believes,omitempty"`  // fingerprints of the authorities that it believes, sorted
 	Presents  string   `json:"presents,omitempty"`  // that of the authority which signed its own certificate
+	Format    int      `json:"format,omitempty"`    // of the fleet's record that it reads; 0: the first
 }
 
 // MemberSteps are the last steps of those who change the members, the newest last.
@@ -112,6 +113,7 @@ func (r *Reach) check(Key) error {
 	var c checks
 	c.nodes(r.Away)
 	c.nodes(r.Unlike)
+	c.count("format", r.Format, maxFormat)
 	c.word("recipient", r.Recipient)
 	c.word("presents", r.Presents)
 	c.count("authorities", len(r.Believes), maxList)

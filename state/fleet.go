@@ -17,10 +17,12 @@ type Node struct {
 	Running   string            `json:"running,omitempty"` // the version under running_version
 	FirstSeen time.Time         `json:"firstSeen"`
 	LastSeen  time.Time         `json:"lastSeen"`
-	Agent     string            `json:"agent"`              // version of pullet
-	Format    int               `json:"format,omitempty"`   // that it reads; 0: the first
-	Boots     []string          `json:"boots,omitempty"`    // earlier ones: none of them comes back
-	RepoVars  bool              `json:"repoVars,omitempty"` // it has no variables of its own beside the repository's
+	Agent     string            `json:"agent"` // version of pullet
+	// of the fleet's record that it reads; 0: the first. Where Unproven is set, it is the fleet's minimum
+	Format   int      `json:"format,omitempty"`
+	Unproven bool     `json:"-"`                  // the program may be put back: it made no pull here yet
+	Boots    []string `json:"boots,omitempty"`    // earlier ones: none of them comes back
+	RepoVars bool     `json:"repoVars,omitempty"` // it has no variables of its own beside the repository's
 	// given at the first registration; a node that was decommissioned gets a new one
 	UUID           string `json:"uuid,omitempty"`
 	Decommissioned bool   `json:"decommissioned,omitempty"`

@@ -19,13 +19,19 @@ func (e *NameTakenError) Error() string {
 		"if this host replaces it, stop pullet there, then run: pullet decommission --force %[1]s", e.Node)
 }
 
-// Taken is a *NameTakenError while another state directory than that of an owner has a name.
+// Taken is a *NameTakenError while another state directory than that of an owner has a name, and a *ClonedError while
+// hosts with copies of one state directory use it.
 func (s *Presences) Taken(ctx context.Context, node, owner string) error {
-	holder, seen, err := get[Alive](ctx, s.store, s.AliveKey(node))
-	if err = unlessBad(err); err != nil || seen == 0 || holder.Owner == "" || holder.Owner == owner {
+	r, err := s.registration(ctx, node)
+	switch {
+	case err != nil:
 		return err
+	case r.named && r.holder.Owner != owner:
+		return &NameTakenError{node}
+	case len(r.rivals) > 0:
+		return &ClonedError{node, r.holder, r.rivals}
 	}
-	return &NameTakenError{node}
+	return nil
 }
 
 // ClonedError says that a copy of this host's state directory is in use under the same name. Nobody can tell which one
@@ -98,7 +104,8 @@ type registration struct {
 	holder         Alive
 	revision       int64            // at which it was read
 	seen, nodeSeen int64            // the revisions of the holder and of the node; 0: there is none
-	minimum        int64            // the revision of the fleet's minimum; 0: there is none
+	least          Minimum          // the fleet's
+	minimum        int64            // its revision; 0: there is none
 	lease          clientv3.LeaseID // of the holder
 	node           Node
 	rivals         []Alive
@@ -135,6 +142,9 @@ func (s *Presences) registration(ctx context.Context, node string) (*registratio
 		return nil, err
 	}
 	r := &registration{name: node, revision: got.Header.Revision, origin: Origin{Cluster: got.Header.ClusterId}}
+	if r.least, r.minimum, err = s.store.admits(got.Responses[5].GetResponseRange().Kvs); err != nil {
+		return nil, err
+	}
 	for i, response := range got.Responses {
 		for _, kv := range response.GetResponseRange().Kvs {
 			switch i {
@@ -152,11 +162,7 @@ func (s *Presences) registration(ctx context.Context, node string) (*registratio
 				r.incarnated = true
 			case 4:
 				r.origin.Claimed = kv.ModRevision
-			case 5:
-				if _, r.minimum, err = s.store.admits(response.GetResponseRange().Kvs); err != nil {
-					return nil, err
-				}
-			default:
+			case 6:
 				if rival, err := Read[Alive](s.store, kv); err == nil {
 					r.rivals = append(r.rivals, rival)
 				}

@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,11 +32,11 @@ const firstFormat = 1
 // maxFormat bounds what a record may ask for.
 const maxFormat = 10_000
 
-// Minimum is the format of the fleet's record that everybody must read. It is never lowered. Every later format keeps
-// these fields, for older programs to tell what is needed.
+// Minimum is the format of the fleet's record that everybody must read. Every later format keeps these fields, for
+// older programs to tell what is needed.
 type Minimum struct {
 	Format  int       `json:"format"`
-	Release string    `json:"release"` // version of the pullet that raised it: one that reads the format
+	Release string    `json:"release"` // version of the pullet that set it: one that reads the format
 	By      string    `json:"by"`
 	At      time.Time `json:"at"`
 }
@@ -43,9 +44,18 @@ type Minimum struct {
 func (m *Minimum) check(Key) error {
 	var c checks
 	c.unless(m.Format >= firstFormat && m.Format <= maxFormat, "there is no format %d", m.Format)
-	line(&m.Release, &m.By)
+	c.word("release", m.Release) // it is shown beside what to do
+	line(&m.By)
 	c.times(m.At)
 	return c.err
+}
+
+// reads is the format that a node says it reads. It does not count on a program that may be put back.
+func (m Minimum) reads(unproven bool) int {
+	if unproven {
+		return m.Format
+	}
+	return Format
 }
 
 // TooOldError says that this pullet may not use the fleet's record, of which it would misread a part.
@@ -91,78 +101,142 @@ func (s *Store) admits(kvs []*mvccpb.KeyValue) (m Minimum, revision int64, err e
 	return read, kvs[0].ModRevision, nil
 }
 
-// Reader is a node with the pullet that it runs.
+// Reader is a host with a program that reads the record.
 type Reader struct {
-	Node   string `json:"node"`
-	Pullet string `json:"pullet"` // version; "": its record cannot be read
-	Format int    `json:"format"` // that it reads
+	Node    string `json:"node"`
+	Program string `json:"program"` // version of pullet; KeeperProgram; "": its record cannot be read
+	Format  int    `json:"format"`  // that it reads
 }
+
+// KeeperProgram stands for the pullet etcd that carries the fleet's datastore on a host: it is restarted on its own.
+const KeeperProgram = "pullet-etcd"
 
 // Reader is what a node says of its pullet.
 func (n Node) Reader() Reader { return Reader{n.Name, n.Agent, max(firstFormat, n.Format)} }
 
-// BehindError says that nodes read less than the format to which the minimum is to be raised.
+// BehindError says that programs read less than the format to which the minimum is to be raised.
 type BehindError struct {
-	Format int
-	Nodes  []Reader
+	Format  int
+	Readers []Reader
 }
 
 func (e *BehindError) Error() string {
 	var names []string
-	for _, n := range e.Nodes {
-		names = append(names, fmt.Sprintf("%s (pullet %s)", n.Node, cmp.Or(n.Pullet, "unknown")))
+	for _, r := range e.Readers {
+		program := "pullet " + cmp.Or(r.Program, "unknown")
+		if r.Program == KeeperProgram {
+			program = KeeperProgram
+		}
+		names = append(names, fmt.Sprintf("%s (%s)", r.Node, program))
 	}
-	return fmt.Sprintf("the minimum stays: not every node reads format %d: %s; upgrade pullet there and wait for the "+
-		"next pull, or give them up: pullet decommission NODE", e.Format, safetext.Some(names, 5))
+	return fmt.Sprintf("the minimum stays: not everybody reads format %d: %s; upgrade pullet there and wait for two "+
+		"pulls, restart pullet-etcd, or decommission the host: pullet decommission NODE", e.Format, safetext.Some(names, 5))
 }
 
-// readers are the nodes of a fleet as they registered, at a revision.
+// readers are who reads a fleet's record, at a revision.
 type readers struct {
-	nodes map[string]Reader
+	nodes map[string]Node
+	other []Reader // hosts that are at work without a node's record, and those that carry the datastore
 	at    int64
 }
 
-// read adds the nodes that registered since.
+// read reads who there is, and of the nodes those that registered since it read last.
 func (r *readers) read(ctx context.Context, s *Nodes) error {
-	opts := []clientv3.OpOption{clientv3.WithPrefix()}
-	if r.at > 0 {
-		opts = append(opts, clientv3.WithMinModRev(r.at+1))
+	if r.nodes == nil {
+		r.nodes = map[string]Node{}
 	}
-	got, err := s.store.Client.Get(ctx, s.Key(""), opts...)
+	got, err := s.store.Client.Txn(ctx).Then(
+		clientv3.OpGet(s.Key(""), clientv3.WithPrefix(), clientv3.WithMinModRev(r.at+1)),
+		clientv3.OpGet(s.store.key("alive", ""), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(s.store.Events.leaderKey()),
+		clientv3.OpGet(s.store.key("datastore", "reach", ""), clientv3.WithPrefix()),
+		clientv3.OpGet(s.store.Identities.authorityKey(), clientv3.WithCountOnly()),
+	).Commit()
 	if err != nil {
 		return err
 	}
-	for _, kv := range got.Kvs {
-		k, err := s.store.Key(kv)
-		if err != nil {
-			continue // it is no node's
-		}
-		n, _ := Read[Node](s.store, kv) // of one that cannot be read nothing is known
-		n.Name = k.Node
-		if r.nodes[k.Node] = n.Reader(); n.Decommissioned {
-			delete(r.nodes, k.Node)
+	r.at, r.other = got.Header.Revision, nil
+	present := map[string]bool{}
+	for i, response := range got.Responses {
+		for _, kv := range response.GetResponseRange().Kvs {
+			r.add(s.store, i, kv, present)
 		}
 	}
-	r.at = got.Header.Revision
+	for _, name := range slices.Sorted(maps.Keys(present)) {
+		if n, known := r.nodes[name]; !known || n.Decommissioned { // its agent does not know it yet
+			n.Name = name
+			r.other = append(r.other, n.Reader())
+		}
+	}
+	if got.Responses[4].GetResponseRange().Count == 0 { // the etcd is not pullet's
+		return nil
+	}
+	return r.silent(ctx, s)
+}
+
+// silent adds the members of the fleet's datastore that do not say what they read.
+func (r *readers) silent(ctx context.Context, s *Nodes) error {
+	listed, err := s.store.Client.MemberList(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range listed.Members {
+		says := func(o Reader) bool { return o.Node == m.Name && o.Program == KeeperProgram }
+		if m.Name != "" && !slices.ContainsFunc(r.other, says) {
+			r.other = append(r.other, Reader{m.Name, KeeperProgram, firstFormat})
+		}
+	}
 	return nil
+}
+
+// add files one record of what was asked for in this place. Others may have written what cannot be read: of a node that
+// is there nothing is known then.
+func (r *readers) add(s *Store, asked int, kv *mvccpb.KeyValue, present map[string]bool) {
+	k, err := s.Key(kv)
+	if err != nil {
+		return
+	}
+	switch asked {
+	case 0:
+		n, _ := Read[Node](s, kv)
+		n.Name = k.Node
+		r.nodes[k.Node] = n
+	case 1:
+		present[k.Node] = true
+	case 2:
+		leader, _ := Read[NodeName](s, kv)
+		present[string(leader)] = leader != ""
+	case 3:
+		says, _ := Read[Reach](s, kv)
+		r.other = append(r.other, Reader{k.Node, KeeperProgram, max(firstFormat, says.Format)})
+	}
 }
 
 // list is sorted by name.
 func (r *readers) list() (out []Reader) {
-	for _, name := range slices.Sorted(maps.Keys(r.nodes)) {
-		out = append(out, r.nodes[name])
+	for _, n := range r.nodes {
+		if !n.Decommissioned {
+			out = append(out, n.Reader())
+		}
 	}
-	return out
+	return slices.SortedFunc(slices.Values(append(out, r.other...)), func(a, b Reader) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Program, b.Program))
+	})
 }
 
-// Readers are the fleet's minimum and its nodes, with what they read.
-func (s *Nodes) Readers(ctx context.Context) (Minimum, []Reader, error) {
+// minimum reads the fleet's minimum, with its revision.
+func (s *Nodes) minimum(ctx context.Context) (Minimum, int64, error) {
 	got, err := s.store.Client.Get(ctx, s.minimumKey())
 	if err != nil {
-		return Minimum{}, nil, err
+		return Minimum{}, 0, err
 	}
-	r := &readers{nodes: map[string]Reader{}}
-	m, _, err := s.store.admits(got.Kvs)
+	return s.store.admits(got.Kvs)
+}
+
+// Readers are the fleet's minimum and who reads its record.
+func (s *Nodes) Readers(ctx context.Context) (Minimum, []Reader, error) {
+	m, _, err := s.minimum(ctx)
+	r := &readers{}
 	if err == nil {
 		err = r.read(ctx, s)
 	}
@@ -170,15 +244,10 @@ func (s *Nodes) Readers(ctx context.Context) (Minimum, []Reader, error) {
 }
 
 // RaiseMinimum makes what this pullet reads the fleet's minimum. From then on nobody joins who reads less. A
-// *BehindError names the registered nodes that do: nothing is changed then. It returns the minimum that holds.
+// *BehindError names who does: nothing is changed then. It returns the minimum that holds.
 func (s *Nodes) RaiseMinimum(ctx context.Context, by, release string) (Minimum, error) {
-	r := &readers{nodes: map[string]Reader{}}
-	for {
-		got, err := s.store.Client.Get(ctx, s.minimumKey())
-		if err != nil {
-			return Minimum{}, err
-		}
-		m, seen, err := s.store.admits(got.Kvs)
+	for r := (&readers{}); ; {
+		m, seen, err := s.minimum(ctx)
 		if err != nil || m.Format == Format {
 			return m, err
 		}
@@ -189,15 +258,39 @@ func (s *Nodes) RaiseMinimum(ctx context.Context, by, release string) (Minimum, 
 		if behind := slices.DeleteFunc(r.list(), reads); len(behind) > 0 {
 			return m, &BehindError{Format, behind}
 		}
-		s.store.all.is(Format)
 		next := Minimum{Format, release, by, time.Now().UTC()}
-		done, err := s.store.Client.Txn(ctx).
-			If(clientv3.Compare(clientv3.ModRevision(s.minimumKey()), "=", seen),
-				clientv3.Compare(clientv3.ModRevision(s.Key("")), "<", r.at+1).WithPrefix()).
-			Then(Put(s.minimumKey(), next)).
-			Commit()
-		if err != nil || done.Succeeded {
+		done, err := s.setMinimum(ctx, next, clientv3.Compare(clientv3.ModRevision(s.minimumKey()), "=", seen),
+			clientv3.Compare(clientv3.ModRevision(s.Key("")), "<", r.at+1).WithPrefix())
+		if err != nil || done {
 			return next, err
 		}
 	}
+}
+
+// LowerMinimum makes what this pullet reads the fleet's minimum where that is higher, whatever was written with it:
+// what this pullet cannot read of that is left out. It is for a minimum that was set by mistake, and for a fleet that
+// has to go back. It returns the minimum that holds.
+func (s *Nodes) LowerMinimum(ctx context.Context, by, release string) (Minimum, error) {
+	for {
+		m, seen, err := s.minimum(ctx)
+		if _, lower := errors.AsType[*TooOldError](err); !lower {
+			return m, err
+		}
+		next := Minimum{Format, release, by, time.Now().UTC()}
+		done, err := s.setMinimum(ctx, next, clientv3.Compare(clientv3.ModRevision(s.minimumKey()), "=", seen))
+		if err != nil || done {
+			return next, err
+		}
+	}
+}
+
+// setMinimum writes the minimum where conditions hold.
+func (s *Nodes) setMinimum(ctx context.Context, m Minimum, where ...clientv3.Cmp) (bool, error) {
+	s.store.all.is(m.Format) // who writes it knows that everybody reads it, or accepts that somebody does not
+	done, err := s.store.Client.Txn(ctx).If(where...).Then(Put(s.minimumKey(), m)).Commit()
+	if err != nil || !done.Succeeded {
+		s.store.all.is(firstFormat) // until it is read again
+		return false, err
+	}
+	return true, nil
 }

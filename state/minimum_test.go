@@ -27,7 +27,7 @@ func older(t *testing.T, s *Store, name string) bool {
 func behind(t *testing.T, s *Store, nodes string) {
 	t.Helper()
 	_, err := s.Nodes.RaiseMinimum(ctx, "ada", "v0.2.0")
-	if _, ok := errors.AsType[*BehindError](err); !ok || !strings.Contains(err.Error(), "reads format 2: "+nodes+"; upgrade pullet there") {
+	if _, ok := errors.AsType[*BehindError](err); !ok || !strings.Contains(err.Error(), "not everybody reads format 2: "+nodes+"; upgrade pullet there") {
 		t.Errorf("nodes behind: %v; want %s", err, nodes)
 	}
 	if m, _, err := s.Nodes.Readers(ctx); err != nil || m.Format != firstFormat {
@@ -35,7 +35,7 @@ func behind(t *testing.T, s *Store, nodes string) {
 	}
 }
 
-// TestMinimum: the minimum is raised when every node that is not given up reads the format, and once.
+// TestMinimum: the minimum is raised when every host that is not given up reads the format, and once.
 func TestMinimum(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -53,6 +53,28 @@ func TestMinimum(t *testing.T) {
 	must(t, err)
 	behind(t, s, "n2 (pullet unknown)")
 	register(t, s, "n2", "web", "other", time.Minute)
+	unproven := Node{Name: "n4", Agent: "v0.2.0", Unproven: true}
+	_, err = s.Presences.Register(ctx, unproven, Alive{Owner: "fourth"}, nil, time.Minute)
+	must(t, err)
+	behind(t, s, "n4 (pullet v0.2.0)")
+	register(t, s, "n4", "web", "fourth", time.Minute)
+
+	for key, value := range map[string]string{ // an agent that does not know yet that its host was given up, or lost its record
+		s.Presences.AliveKey("gone"): `{}`, s.Presences.AliveKey("lost"): `{}`, s.Events.leaderKey(): "leads",
+		s.key("datastore", "reach", "n1"): `{"away": []}`, s.key("datastore", "reach", "n2"): `{"away": [], "format": 2}`,
+	} {
+		_, err = raw.Put(ctx, key, value)
+		must(t, err)
+	}
+	behind(t, s, "gone (pullet unknown), leads (pullet unknown), lost (pullet unknown), n1 (pullet-etcd)")
+	_, err = raw.Delete(ctx, s.key("datastore", "reach", "n1"))
+	must(t, err)
+	_, err = raw.Delete(ctx, s.Events.leaderKey())
+	must(t, err)
+	for _, name := range []string{"gone", "lost"} {
+		_, err = raw.Delete(ctx, s.Presences.AliveKey(name))
+		must(t, err)
+	}
 
 	first, err := s.Nodes.RaiseMinimum(ctx, "ada", "v0.2.0")
 	if err != nil || first.Format != Format || first.By != "ada" || first.Release != "v0.2.0" {
@@ -63,6 +85,49 @@ func TestMinimum(t *testing.T) {
 		t.Errorf("raised again: %+v, %v; want %+v", again, err, first)
 	}
 	register(t, s, "n3", "web", "third", time.Minute)
+}
+
+// TestMinimumGone: a minimum that a restored record does not have any more is none, also for who read it before.
+func TestMinimumGone(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	_, err := s.Nodes.RaiseMinimum(ctx, "ada", "v0.2.0")
+	must(t, err)
+	register(t, s, "n1", "web", "secret", time.Minute)
+	if why := s.all.refuses(&kind{shape: "minimum"}); why != "" {
+		t.Errorf("with the minimum: %s", why)
+	}
+	_, err = s.Client.Delete(ctx, s.Nodes.minimumKey())
+	must(t, err)
+	register(t, s, "n1", "web", "secret", time.Minute)
+	if why := s.all.refuses(&kind{shape: "minimum"}); why == "" {
+		t.Error("without one what it brings is written")
+	}
+}
+
+// TestLowerMinimum: who serves or repairs the record opens it whatever the minimum is, and can lower it; a minimum that
+// this pullet reads stays.
+func TestLowerMinimum(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir)
+	raw, err := clientv3.New(clientv3.Config{Endpoints: s.Client.Endpoints()})
+	must(t, err)
+	defer raw.Close()
+	_, err = raw.Put(ctx, s.Nodes.minimumKey(), `{"format": 99, "release": "v9.0.0"}`)
+	must(t, err)
+	repair, err := Open(ctx, Config{Fleet: "f", Dir: dir, AnyFormat: true})
+	must(t, err)
+	defer repair.Close()
+	m, err := repair.Nodes.LowerMinimum(ctx, "ada", "v0.2.0")
+	if err != nil || m.Format != Format {
+		t.Errorf("lowered: %+v, %v", m, err)
+	}
+	again, err := repair.Nodes.LowerMinimum(ctx, "grace", "v0.2.0")
+	if err != nil || again != m {
+		t.Errorf("lowered again: %+v, %v", again, err)
+	}
+	register(t, s, "n1", "web", "secret", time.Minute)
 }
 
 // TestMinimumFirst: what a minimum brings is not written before everybody is known to read it.
@@ -92,13 +157,13 @@ func TestTooOld(t *testing.T) {
 	raw, err := clientv3.New(clientv3.Config{Endpoints: s.Client.Endpoints()})
 	must(t, err)
 	defer raw.Close()
-	_, err = raw.Put(ctx, s.Nodes.minimumKey(), `{"format": 99, "release": "v9.0.0\u001b[31m", "by": "ada", "later": {"field": 1}}`)
+	_, err = raw.Put(ctx, s.Nodes.minimumKey(), `{"format": 99, "release": "v9.0.0", "by": "ada", "later": {"field": 1}}`)
 	must(t, err)
 	want := func(err error) {
 		t.Helper()
 		var old *TooOldError
 		if !errors.As(err, &old) || err.Error() != "the fleet needs a newer pullet: its record has format 99, and this one reads up to format 2; "+
-			"install pullet v9.0.0␛[31m or newer here" {
+			"install pullet v9.0.0 or newer here" {
 			t.Errorf("%T %v", err, err)
 		}
 	}
@@ -119,7 +184,7 @@ func TestMinimumUnreadable(t *testing.T) {
 	raw, err := clientv3.New(clientv3.Config{Endpoints: s.Client.Endpoints()})
 	must(t, err)
 	defer raw.Close()
-	for _, value := range []string{"", "{", `{"format": 0}`, `{"format": -1}`, `{"format": 100000}`, `{"format": "2"}`, "null"} {
+	for _, value := range []string{"", "{", `{"format": 0}`, `{"format": -1}`, `{"format": 100000}`, `{"format": "2"}`, "null", `{"format": 2, "release": "v9; rm -r / #"}`} {
 		_, err = raw.Put(ctx, s.Nodes.minimumKey(), value)
 		must(t, err)
 		register(t, s, "n1", "web", "secret", time.Minute)

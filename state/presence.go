@@ -67,7 +67,6 @@ func (s *Presences) Register(
 	ctx context.Context, n Node, owner Alive, facts any, ttl time.Duration,
 ) (*Presence, error) {
 	key, runs := s.AliveKey(n.Name), n.Running
-	n.Format = Format
 	var lease clientv3.LeaseID
 	var began time.Duration
 	for r := s.store.known.pop(n.Name); ; r = nil {
@@ -87,7 +86,7 @@ func (s *Presences) Register(
 			}
 		}
 		old := r.node
-		n.FirstSeen, n.Running = n.LastSeen, old.Running
+		n.FirstSeen, n.Running, n.Format = n.LastSeen, old.Running, r.least.reads(n.Unproven)
 		if r.nodeSeen != 0 && !r.unread {
 			n.UUID = old.UUID
 			if !old.FirstSeen.IsZero() { // it was given up before it ever came

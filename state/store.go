@@ -27,6 +27,7 @@ type Config struct {
 	PasswordFile string
 	Fleet        string // names the fleet: several can share an etcd
 	Dir          string // of the embedded member
+	AnyFormat    bool   // open it also where this pullet reads less than the fleet's minimum: to serve or to repair it
 	Node         string // that is about to join: Open then reads what Guard and Register need. "" is none
 
 	Timeout time.Duration // of the first answer of a store that is elsewhere; 0: 5s
@@ -142,8 +143,10 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if s.embedded != nil && s.embedded.server == nil {
 		s.embedded.follow(func(endpoint string) { s.Client.SetEndpoints(endpoint) })
 	}
-	if err := silent(Greet(ctx, s, c.Node, patience), patience); err != nil {
-		if _, tooOld := errors.AsType[*TooOldError](err); s.Broken() == nil && !tooOld {
+	err = silent(Greet(ctx, s, c.Node, patience), patience)
+	_, tooOld := errors.AsType[*TooOldError](err)
+	if err != nil && !(tooOld && c.AnyFormat) {
+		if s.Broken() == nil && !tooOld {
 			err = s.unreachable(err)
 		}
 		return nil, errors.Join(s.Explain(err), s.Close())

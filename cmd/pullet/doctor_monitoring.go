@@ -29,16 +29,24 @@ func textfileFound(file string) finding {
 		do := "install prometheus-node-exporter, or make the directory"
 		return finding{"monitoring", warn, "agent.metrics.textfile: " + err.Error(), do}
 	}
-	switch info, err := os.Stat(file); {
+	info, err := os.Stat(file)
+	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return finding{Check: "monitoring", State: fine, What: file + " is not there yet: the next pull writes it"}
 	case err != nil:
 		return finding{"monitoring", warn, "agent.metrics.textfile: " + err.Error(), ""}
-	default:
-		what := fmt.Sprintf("%s was written %s ago", file, ago(info.ModTime()))
-		return finding{Check: "monitoring", State: fine, What: what}
+	case !info.Mode().IsRegular():
+		return finding{"monitoring", warn, "agent.metrics.textfile: " + file + " is not a file", "remove it"}
 	}
+	what := fmt.Sprintf("%s was written %s ago", file, ago(info.ModTime()))
+	if time.Since(info.ModTime()) > oldTextfile {
+		return finding{"monitoring", warn, what, "each pull writes it: pullet history shows the last ones"}
+	}
+	return finding{Check: "monitoring", State: fine, What: what}
 }
+
+// oldTextfile is how old a textfile is that no pull writes any more.
+const oldTextfile = 25 * time.Hour
 
 // listens checks that the agent can listen, and does.
 func (a doctorCmd) listens(c agent.Config) finding {
@@ -52,9 +60,9 @@ func (a doctorCmd) listens(c agent.Config) finding {
 	}
 	conn, err := net.DialTimeout("tcp", at, time.Second)
 	if err != nil {
-		return finding{"monitoring", warn, "agent.listen: nobody answers at " + at + ": " + err.Error(),
-			"the agent listens there, and single pulls do not: systemctl enable --now pullet-agent"}
+		return finding{"monitoring", warn, "agent.listen: nothing answers at " + at + ": " + err.Error(),
+			"only the agent listens there: systemctl enable --now pullet-agent"}
 	}
 	conn.Close() // nothing was written
-	return finding{Check: "monitoring", State: fine, What: "metrics and webhooks at " + at}
+	return finding{Check: "monitoring", State: fine, What: "something answers at " + at + ", where the agent listens"}
 }

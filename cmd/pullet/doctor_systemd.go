@@ -26,7 +26,7 @@ func (a doctorCmd) bus(ctx context.Context) finding {
 	defer conn.Close()
 	if unit := enabledUnit(a.rootDir); unit == timerUnit || unit == agentUnit {
 		if is := activeState(ctx, conn, unit); is == "inactive" || is == "failed" {
-			return finding{"systemd", warn, unit + " is enabled, and is " + is + ": nothing pulls before the next boot",
+			return finding{"systemd", warn, unit + " is enabled but " + is + ": nothing pulls until the next boot",
 				"systemctl start " + unit + "; journalctl -u " + unit}
 		}
 	}

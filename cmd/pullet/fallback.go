@@ -79,6 +79,9 @@ func (a fallbackCmd) away(ctx context.Context) error {
 	if err := a.starts(ctx); err != nil {
 		return err
 	}
+	if _, err := config.ReadLocal(); err != nil {
+		return err
+	}
 	if len(config.Etcd.Endpoints) > 0 {
 		store, err := config.OpenStore(ctx)
 		if err == nil {

@@ -114,7 +114,7 @@ func (v *fleetStatus) print(w io.Writer) {
 		)
 	}
 	if v.Pullets != nil {
-		fmt.Fprintf(w, "pullet: %s (pullet fleet minimum)\n", pulletsOn(v.Pullets))
+		fmt.Fprintf(w, "pullet: %s; pullet fleet minimum\n", programsLine(v.Pullets))
 	}
 	if v.Reactions != nil {
 		fmt.Fprintf(w, "reactions: %s (pullet reactions)\n", v.Reactions)

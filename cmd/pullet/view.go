@@ -36,7 +36,7 @@ type fleetStatus struct {
 	Reactions *reactionCounts `json:"reactions,omitempty"` // that are at work or want attention; null: none
 
 	// the pullets that nodes run, where these are several
-	Pullets []pulletGroup `json:"pullets,omitempty"`
+	Pullets []programGroup `json:"pullets,omitempty"`
 
 	Decommissioned []string `json:"decommissioned,omitempty"` // nodes that are listed under nodes/ all the same
 
@@ -111,7 +111,7 @@ func viewOf(o *state.Overview) *fleetStatus {
 			v.Ahead = append(v.Ahead, name)
 		}
 	}
-	if groups := pulletsOf(run); len(groups) > 1 {
+	if groups := programsOf(run); len(groups) > 1 {
 		v.Pullets = groups
 	}
 	v.follow(o)

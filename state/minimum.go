@@ -63,7 +63,7 @@ type TooOldError struct{ Minimum Minimum }
 
 func (e *TooOldError) Error() string {
 	return fmt.Sprintf("the fleet needs a newer pullet: its record has format %d, and this one reads up to format %d; "+
-		"install pullet %s or newer here", e.Minimum.Format, Format, e.Minimum.Release)
+		"install pullet %s or newer here", e.Minimum.Format, Format, cmp.Or(e.Minimum.Release, "(release unknown)"))
 }
 
 // readByAll is the format that everybody is known to read; 0 is the first.
@@ -86,19 +86,18 @@ func (s *Nodes) minimumKey() string { return s.store.key("minimum") }
 // pullet reads less. One that cannot be read admits everybody, and only what every pullet reads is written then.
 func (s *Store) admits(kvs []*mvccpb.KeyValue) (m Minimum, revision int64, err error) {
 	m = Minimum{Format: firstFormat}
-	s.all.is(firstFormat)
-	if len(kvs) == 0 {
-		return m, 0, nil
+	if len(kvs) > 0 {
+		revision = kvs[0].ModRevision
+		if read, unread := Read[Minimum](s, kvs[0]); unread == nil {
+			m = read
+		}
 	}
-	read, err := Read[Minimum](s, kvs[0])
-	if err != nil {
-		return m, kvs[0].ModRevision, nil
+	if m.Format > Format {
+		s.all.is(firstFormat)
+		return m, revision, &TooOldError{m}
 	}
-	if read.Format > Format {
-		return read, kvs[0].ModRevision, &TooOldError{read}
-	}
-	s.all.is(read.Format)
-	return read, kvs[0].ModRevision, nil
+	s.all.is(m.Format)
+	return m, revision, nil
 }
 
 // Reader is a host with a program that reads the record.

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -96,7 +95,7 @@ func Bounded(
 
 // telling is an interceptor for the streams of a client. When something is sent on a stream that a member ended,
 // because it is stopping, gRPC returns io.EOF. With that, etcd's client gives up the renewal of a lease that it would
-// otherwise retry. The interceptor returns why the stream ended.
+// otherwise retry. The interceptor returns the code for that.
 func telling(
 	ctx context.Context,
 	of *grpc.StreamDesc,
@@ -119,11 +118,9 @@ func (s tellingStream) SendMsg(m any) error {
 	if !errors.Is(err, io.EOF) {
 		return err
 	}
-	if err = s.RecvMsg(&pb.LeaseKeepAliveResponse{}); err == nil || errors.Is(err, io.EOF) {
-		err = status.Error(codes.Unavailable, "etcd ended the stream")
-	}
 	Pause(s.Context(), endedPause) // etcd's client tries again at once
-	return err
+	// Why, only RecvMsg knows, in which another goroutine may wait: two must not.
+	return status.Error(codes.Unavailable, "etcd ended the stream")
 }
 
 // endedPause is how long it takes until another stream is tried.

@@ -40,7 +40,6 @@ type Config struct {
 
 	Root string `yaml:"-"` // below which everything is applied; default /
 	file string // that was read
-	set  settings
 }
 
 // Self is this host, as its configuration knows it.
@@ -171,7 +170,7 @@ func Default() Config {
 // errors, and so are files that somebody else can write (*ownfile.RefusedError).
 func ReadConfig(file string) (Config, error) {
 	c := Default()
-	c.file, c.set = file, settings{}
+	c.file = file
 	text, err := ownfile.Read(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, fmt.Errorf("there is no configuration %s: write one (see README.md), or name it with --config", file)
@@ -182,6 +181,7 @@ func ReadConfig(file string) (Config, error) {
 	if err := decodeConfig(file, text, &c); err != nil {
 		return c, err
 	}
+	read := settings{{file, text}}
 	dir := filepath.Join(filepath.Dir(file), "conf.d")
 	dropIns, err := ownfile.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -199,8 +199,9 @@ func ReadConfig(file string) (Config, error) {
 		if err := decodeConfig(name, text, &c); err != nil {
 			return c, err
 		}
+		read = append(read, setting{name, text})
 	}
-	if err := c.complete(); err != nil {
+	if err := c.complete(read); err != nil {
 		return c, err
 	}
 	return c, c.CheckFiles()
@@ -210,7 +211,6 @@ func ReadConfig(file string) (Config, error) {
 func decodeConfig(file string, text []byte, c *Config) error {
 	for line := range bytes.Lines(text) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
-			c.set.add(file, text)
 			return render.DecodeFile(file, text, c)
 		}
 	}
@@ -218,7 +218,7 @@ func decodeConfig(file string, text []byte, c *Config) error {
 }
 
 // complete fills in the defaults that depend on the host, and checks what is there.
-func (c *Config) complete() error {
+func (c *Config) complete(read settings) error {
 	if err := c.anchor(); err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func (c *Config) complete() error {
 	if c.Datastore.Dir == "" {
 		c.Datastore.Dir = datastore.DefaultDir
 	}
-	return c.set.located(c.file, slices.Concat(wrongValues(c), c.checkEndpoints(), c.checkCleartext()))
+	return read.located(slices.Concat(wrongValues(c), c.checkEndpoints(), c.checkCleartext()))
 }
 
 // alone reports that the fleet's record is this node's own.

@@ -40,36 +40,42 @@ func wrongValues(c *Config) (errs []error) {
 		c.Agent.checkAllowRun(c.Node.Name, c.Etcd.TLS.CA), c.Agent.checkListen(c.Repositories))
 }
 
-// settings are where the files of a configuration set what, by dotted keys: the last file counts.
-type settings map[string]render.Position
+// settings are the files of a configuration as they were read, the one that names it first: the last one counts.
+type settings []setting
 
-// add notes the keys of a file.
-func (s settings) add(file string, text []byte) { maps.Copy(s, render.KeyPositions(file, text)) }
+type setting struct {
+	file string
+	text []byte
+}
 
 // keyNamed is the dotted key with which an error about a value begins.
 var keyNamed = regexp.MustCompile(`^[a-zA-Z]+(\.[a-zA-Z]+)*`)
 
 // located are the errors about values, each with where the value is set, or what is around it. Of what no file sets the
 // configuration itself is named.
-func (s settings) located(file string, errs []error) error {
+func (s settings) located(errs []error) error {
 	var out []error
 	for _, err := range errs {
 		switch several, joined := err.(interface{ Unwrap() []error }); {
 		case err == nil:
 		case joined:
-			out = append(out, s.located(file, several.Unwrap()))
+			out = append(out, s.located(several.Unwrap()))
 		default:
-			out = append(out, fmt.Errorf("%s: %w", s.where(file, err), err))
+			out = append(out, fmt.Errorf("%s: %w", s.where(err), err))
 		}
 	}
 	return errors.Join(out...)
 }
 
-func (s settings) where(file string, err error) string {
+func (s settings) where(err error) string {
+	set := map[string]render.Position{}
+	for _, f := range s {
+		maps.Copy(set, render.KeyPositions(f.file, f.text))
+	}
 	for key := keyNamed.FindString(err.Error()); key != ""; key = key[:max(0, strings.LastIndexByte(key, '.'))] {
-		if at, ok := s[key]; ok {
+		if at, ok := set[key]; ok {
 			return at.String()
 		}
 	}
-	return file
+	return s[0].file
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pullet/pullet/durable"
 	"github.com/pullet/pullet/event/webhook"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/metrics"
@@ -137,7 +138,7 @@ func (m *monitoring) view(r metrics.Record) metrics.View {
 		v.Reports++
 		v.ReportsSize += file.Size
 	}
-	v.Free, _ = roomIn(m.config.Paths.State) // as above
+	v.Free, _ = durable.Room(m.config.Paths.State) // as above
 	for _, c := range certificates(&m.config) {
 		if ends, err := state.CertificateEnds(c.file); err == nil { // who uses it says what is wrong with it
 			v.Certificates[c.key] = ends

@@ -6,8 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/pullet/pullet/durable"
 	"github.com/pullet/pullet/event"
 	"github.com/pullet/pullet/state"
 )
@@ -83,19 +82,10 @@ func certificates(c *Config) (out []certificate) {
 
 func (p happenings) diskNearEnd() []nearEnd {
 	dir := p.config.Paths.State
-	free, err := roomIn(dir)
+	free, err := durable.Room(dir)
 	if err != nil {
 		return nil
 	}
 	data := map[string]any{"directory": dir, "freeMiB": int(free >> 20)}
 	return []nearEnd{{"disk " + dir, free < LittleRoom, diskFills, data}}
-}
-
-// roomIn is how many bytes are left for files in a directory.
-func roomIn(dir string) (uint64, error) {
-	var room unix.Statfs_t
-	if err := unix.Statfs(dir, &room); err != nil {
-		return 0, err
-	}
-	return room.Bavail * uint64(room.Bsize), nil
 }

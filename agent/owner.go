@@ -41,12 +41,10 @@ func ownerOf(c Config, secret string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Nameless is why a host cannot pull under its name, whatever its program: its own record cannot be read, or another
-// host has the name, or a copy of this one.
-func Nameless(ctx context.Context, c Config, store *state.Store) error {
-	local, err := c.ReadLocal()
-	if err != nil || local.Secret == "" {
-		return err
+// Nameless is why a host cannot pull under its name, whatever its program: another host has it, or a copy of this one.
+func Nameless(ctx context.Context, c Config, local state.Local, store *state.Store) error {
+	if local.Secret == "" {
+		return nil
 	}
 	return store.Presences.Taken(ctx, c.Node.Name, ownerOf(c, local.Secret))
 }

@@ -22,6 +22,13 @@ func TestNameless(t *testing.T) {
 	defer store.Close()
 	var c Config
 	c.Fleet, c.Node.Name, c.Paths.State = "f", "web1", dir
+	nameless := func() error {
+		local, err := c.ReadLocal()
+		if err != nil {
+			return err
+		}
+		return Nameless(t.Context(), c, local, store)
+	}
 	record := func(text string) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(dir, "node.json"), []byte(text), 0o600); err != nil {
@@ -37,7 +44,7 @@ func TestNameless(t *testing.T) {
 	}
 	pulls := func(what string) {
 		t.Helper()
-		if err := Nameless(t.Context(), c, store); err != nil {
+		if err := nameless(); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -47,11 +54,11 @@ func TestNameless(t *testing.T) {
 	registers(ownerOf(c, "of this host"))
 	pulls("it has the name")
 	record(`{"secret": "of another host"}`)
-	if err := Nameless(t.Context(), c, store); !errors.As(err, new(*state.NameTakenError)) {
+	if err := nameless(); !errors.As(err, new(*state.NameTakenError)) {
 		t.Errorf("another one has the name: %v", err)
 	}
 	record(`{`)
-	if err := Nameless(t.Context(), c, store); err == nil || !strings.Contains(err.Error(), "node.json is damaged") {
+	if err := nameless(); err == nil || !strings.Contains(err.Error(), "node.json is damaged") {
 		t.Errorf("a record that cannot be read: %v", err)
 	}
 }

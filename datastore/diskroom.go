@@ -2,9 +2,8 @@ package datastore
 
 import (
 	"fmt"
-	"io/fs"
 
-	"golang.org/x/sys/unix"
+	"github.com/pullet/pullet/durable"
 )
 
 // leastFree is how much of its disk etcd needs to start, in bytes: with less it ends in the middle of its first files,
@@ -16,11 +15,11 @@ func (c Config) diskRoom() error {
 	if c.recorded() {
 		return nil
 	}
-	var room unix.Statfs_t
-	if err := unix.Statfs(c.Dir, &room); err != nil {
-		return &fs.PathError{Op: "statfs", Path: c.Dir, Err: err}
+	free, err := durable.Room(c.Dir)
+	if err != nil {
+		return err
 	}
-	if free := room.Bavail * uint64(room.Bsize); free < leastFree { //nolint:gosec // the size of a block is positive
+	if free < leastFree {
 		return fmt.Errorf("the disk of %s is full: %s are free, and etcd needs %s to start",
 			c.Dir, sized(int64(free)), sized(leastFree))
 	}

@@ -14,8 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/pullet/pullet/durable"
 	"github.com/pullet/pullet/ownfile"
 )
@@ -169,11 +167,11 @@ func room(from, to string) error {
 	if err != nil {
 		return err
 	}
-	var st unix.Statfs_t
-	if err := unix.Statfs(filepath.Dir(to), &st); err != nil {
-		return &fs.PathError{Op: "statfs", Path: filepath.Dir(to), Err: err}
+	left, err := durable.Room(filepath.Dir(to))
+	if err != nil {
+		return err
 	}
-	free := int64(st.Bavail) * st.Bsize
+	free := int64(left)                                 //nolint:gosec // a disk has fewer
 	if free < of.Size || free+before.Size < 2*of.Size { // the copy before is removed by the next
 		return fmt.Errorf("%s has %d MiB free; the copy needs %[3]d MiB, and another %[3]d MiB must stay free",
 			filepath.Dir(to), free>>20, of.Size>>20)

@@ -12,6 +12,15 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
+// bare is a client without a Store between: it also writes what cannot be read.
+func bare(t *testing.T, s *Store) *clientv3.Client {
+	t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: s.Client.Endpoints()})
+	must(t, err)
+	t.Cleanup(func() { must(t, c.Close()) })
+	return c
+}
+
 // older registers a node as a pullet does that reads the first format.
 func older(t *testing.T, s *Store, name string) bool {
 	t.Helper()
@@ -46,9 +55,7 @@ func TestMinimum(t *testing.T) {
 	_, err := s.Client.Put(ctx, s.Nodes.Key("gone"), `{"name": "gone", "decommissioned": true}`)
 	must(t, err)
 	behind(t, s, "n2 (pullet v0.1.0)")
-	raw, err := clientv3.New(clientv3.Config{Endpoints: s.Client.Endpoints()}) // it writes what cannot be read, too
-	must(t, err)
-	defer raw.Close()
+	raw := bare(t, s)
 	_, err = raw.Put(ctx, s.Nodes.Key("n2"), "{")
 	must(t, err)
 	behind(t, s, "n2 (pullet unknown)")
@@ -111,10 +118,8 @@ func TestLowerMinimum(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := open(t, dir)
-	raw, err := clientv3.New(clientv3.Config{Endpoints: s.Client.Endpoints()})
-	must(t, err)
-	defer raw.Close()
-	_, err = raw.Put(ctx, s.Nodes.minimumKey(), `{"format": 99, "release": "v9.0.0"}`)
+	raw := bare(t, s)
+	_, err := raw.Put(ctx, s.Nodes.minimumKey(), `{"format": 99, "release": "v9.0.0"}`)
 	must(t, err)
 	repair, err := Open(ctx, Config{Fleet: "f", Dir: dir, AnyFormat: true})
 	must(t, err)
@@ -154,10 +159,8 @@ func TestTooOld(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	register(t, s, "n1", "web", "secret", time.Minute)
-	raw, err := clientv3.New(clientv3.Config{Endpoints: s.Client.Endpoints()})
-	must(t, err)
-	defer raw.Close()
-	_, err = raw.Put(ctx, s.Nodes.minimumKey(), `{"format": 99, "release": "v9.0.0", "by": "ada", "later": {"field": 1}}`)
+	raw := bare(t, s)
+	_, err := raw.Put(ctx, s.Nodes.minimumKey(), `{"format": 99, "release": "v9.0.0", "by": "ada", "later": {"field": 1}}`)
 	must(t, err)
 	want := func(err error) {
 		t.Helper()
@@ -181,11 +184,9 @@ func TestTooOld(t *testing.T) {
 func TestMinimumUnreadable(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	raw, err := clientv3.New(clientv3.Config{Endpoints: s.Client.Endpoints()})
-	must(t, err)
-	defer raw.Close()
+	raw := bare(t, s)
 	for _, value := range []string{"", "{", `{"format": 0}`, `{"format": -1}`, `{"format": 100000}`, `{"format": "2"}`, "null", `{"format": 2, "release": "v9; rm -r / #"}`} {
-		_, err = raw.Put(ctx, s.Nodes.minimumKey(), value)
+		_, err := raw.Put(ctx, s.Nodes.minimumKey(), value)
 		must(t, err)
 		register(t, s, "n1", "web", "secret", time.Minute)
 		if why := s.all.refuses(&kind{shape: "minimum"}); why == "" {
@@ -196,7 +197,7 @@ func TestMinimumUnreadable(t *testing.T) {
 			t.Errorf("%q: %v", value, bad)
 		}
 	}
-	_, err = s.Nodes.RaiseMinimum(ctx, "ada", "v0.2.0") // over it
+	_, err := s.Nodes.RaiseMinimum(ctx, "ada", "v0.2.0") // over it
 	must(t, err)
 }
 

@@ -188,11 +188,7 @@ func TestCursorAhead(t *testing.T) {
 func TestHostileOutbox(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	etcd, err := clientv3.New(clientv3.Config{Endpoints: s.Client.Endpoints()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer etcd.Close()
+	etcd := bare(t, s)
 	deep := strings.Repeat(`{"a":`, 9) + "1" + strings.Repeat("}", 9)
 	event := `{"id":"e1","name":"x","by":"web1","time":"2026-03-01T12:00:00Z"`
 	for i, box := range []string{"{", "null", `{"events":[` + event + `,"data":{"a":` + deep + `}}]}`, `{"events":[` + event + `}],"dropped":-1}`,

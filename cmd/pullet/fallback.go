@@ -79,13 +79,14 @@ func (a fallbackCmd) away(ctx context.Context) error {
 	if err := a.starts(ctx); err != nil {
 		return err
 	}
-	if _, err := config.ReadLocal(); err != nil {
+	local, err := config.ReadLocal()
+	if err != nil {
 		return err
 	}
 	if len(config.Etcd.Endpoints) > 0 {
 		store, err := config.OpenStore(ctx)
 		if err == nil {
-			err = errors.Join(agent.Nameless(ctx, config, store), store.Close())
+			err = errors.Join(agent.Nameless(ctx, config, local, store), store.Close())
 		}
 		if err != nil {
 			return err

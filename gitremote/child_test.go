@@ -15,6 +15,9 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/pullet/pullet/internal/patience"
+	"github.com/pullet/pullet/internal/tier"
 )
 
 // read has a child read a pack, and returns the most memory that
@@ -191,6 +194,7 @@ func TestHostilePacks(t *testing.T) {
 // What the bounds of the reader let through, the kernel ends: objects that each
 // may be there and together are more than the process may have.
 func TestMemoryHolds(t *testing.T) {
+	tier.Long(t, "fills a quarter of a gigabyte")
 	if raced {
 		t.Skip("the race detector's own memory is over the limit; this runs without it, in the quick part")
 	}
@@ -342,10 +346,10 @@ func TestChildDiesWithItsParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text []byte
-	for len(text) == 0 {
-		text, _ = os.ReadFile(note) // it is there once the child runs
-		time.Sleep(10 * time.Millisecond)
-	}
+	patience.Until(t, "the child runs", func() bool {
+		text, _ = os.ReadFile(note)
+		return len(text) > 0
+	})
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -354,11 +358,5 @@ func TestChildDiesWithItsParent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 500 {
-		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Error("the child lives")
+	patience.Until(t, "the child ends", func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
 }

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	maxPacks  = 50      // each fetch adds one, and every read looks through all
+	mostPacks = 50      // each fetch adds one, and every read looks through all
 	smallPack = 4 << 20 // larger ones are left as they are
 	window    = 10      // how far to look for a similar object, as in git
 )
@@ -26,7 +26,7 @@ const (
 // from before a rewind, and fails on shallow stores.
 func (s *store) compact() error {
 	small, err := smallPacks(s.dir)
-	if err != nil || len(small) <= maxPacks {
+	if err != nil || len(small) <= s.maxPacks {
 		return err
 	}
 	objects, err := objectsIn(small)

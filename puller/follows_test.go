@@ -3,6 +3,8 @@ package puller
 import (
 	"errors"
 	"testing"
+
+	"github.com/pullet/pullet/internal/tier"
 )
 
 // TestFollowsOnly: a tag that is not followed brings no commit into a store, whoever names it, and a tag that is
@@ -11,6 +13,9 @@ func TestFollowsOnly(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"file", "http", "ssh"} {
 		t.Run(kind, func(t *testing.T) {
+			if kind == "ssh" {
+				tier.Long(t, "git's protocol is the same as over http")
+			}
 			u := newUpstream(t)
 			first := u.commit("a", "1")
 			u.release("v1.0")

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -23,81 +24,6 @@ import (
 
 	"github.com/pullet/pullet/gitremote"
 )
-
-// upstream is a bare repository that tests push to with the real git, through
-// a work tree.
-type upstream struct {
-	t    testing.TB
-	dir  string // bare, DIR/state.git
-	work string
-	env  []string // besides what every command gets
-	tick int
-}
-
-func newUpstream(t testing.TB) *upstream {
-	t.Helper()
-	base := t.TempDir()
-	u := &upstream{t: t, dir: filepath.Join(base, "state.git"), work: filepath.Join(base, "work")}
-	u.run(base, "init", "-q", "--bare", "-b", "main", u.dir)
-	u.run(base, "init", "-q", "-b", "main", u.work)
-	u.git("remote", "add", "origin", u.dir)
-	return u
-}
-
-// run runs git without what the user has configured; commits are a minute
-// apart.
-func (u *upstream) run(dir string, args ...string) string {
-	u.t.Helper()
-	u.tick++
-	date := fmt.Sprintf("@%d +0000", 1700000000+60*u.tick)
-	cmd := exec.Command("git", args...)
-	cmd.Dir = dir
-	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1",
-		"GIT_AUTHOR_NAME=t", "GIT_AUTHOR_EMAIL=t@example.org", "GIT_COMMITTER_NAME=t", "GIT_COMMITTER_EMAIL=t@example.org",
-		"GIT_AUTHOR_DATE=" + date, "GIT_COMMITTER_DATE=" + date,
-	}
-	cmd.Env = append(cmd.Env, u.env...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		u.t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
-func (u *upstream) git(args ...string) string { u.t.Helper(); return u.run(u.work, args...) }
-
-// write writes files, given as path and content in turn.
-func (u *upstream) write(files ...string) {
-	u.t.Helper()
-	for i := 0; i < len(files); i += 2 {
-		path := filepath.Join(u.work, files[i])
-		must(u.t, os.MkdirAll(filepath.Dir(path), 0o755))
-		must(u.t, os.WriteFile(path, []byte(files[i+1]), 0o644))
-	}
-}
-
-// commit writes files, commits and pushes them, and returns the commit.
-func (u *upstream) commit(files ...string) string {
-	u.t.Helper()
-	u.write(files...)
-	u.git("add", "-A")
-	u.git("commit", "-q", "--allow-empty", "-m", "change")
-	return u.push()
-}
-
-func (u *upstream) push() string {
-	u.t.Helper()
-	u.git("push", "-q", "--force", "origin", "HEAD", "--tags")
-	return u.git("rev-parse", "HEAD")
-}
-
-// release pushes an annotated tag on the current commit.
-func (u *upstream) release(name string) {
-	u.t.Helper()
-	u.git("tag", "-f", "-a", "-m", name, name)
-	u.push()
-}
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -158,20 +84,33 @@ func expect(t testing.TB, err error, parts ...string) {
 type webServer struct {
 	url      string
 	requests atomic.Int64
+	arrived  chan bool // tells of requests that nobody has noticed yet
 	down     atomic.Bool
 	token    string // required as password, if set
 }
 
+// execPath returns the directory of git's own programs.
+var execPath = sync.OnceValue(func() string {
+	out, err := exec.Command("git", "--exec-path").Output()
+	if err != nil {
+		panic(err)
+	}
+	return strings.TrimSpace(string(out))
+})
+
 func serveHTTP(t testing.TB, u *upstream) *webServer {
 	t.Helper()
-	execPath := u.run(u.work, "--exec-path")
 	backend := &cgi.Handler{
-		Path: filepath.Join(execPath, "git-http-backend"),
+		Path: filepath.Join(execPath(), "git-http-backend"),
 		Env:  []string{"GIT_PROJECT_ROOT=" + filepath.Dir(u.dir), "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_NOSYSTEM=1"},
 	}
-	w := &webServer{}
+	w := &webServer{arrived: make(chan bool, 1)}
 	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
 		w.requests.Add(1)
+		select {
+		case w.arrived <- true:
+		default:
+		}
 		_, password, _ := req.BasicAuth()
 		switch {
 		case w.down.Load():

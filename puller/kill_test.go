@@ -4,15 +4,15 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pullet/pullet/gitremote"
+	"github.com/pullet/pullet/internal/tier"
 )
 
 // TestMain lets the test binary be the process that TestKill kills.
@@ -43,9 +43,11 @@ func pullForever(dir, url string) {
 // A pull that is killed anywhere leaves a store that works.
 func TestKill(t *testing.T) {
 	t.Parallel()
-	seed := time.Now().UnixNano()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewSource(seed))
+	random := rand.New(rand.NewPCG(tier.Seed(t), 0))
+	rounds := 3
+	if !testing.Short() {
+		rounds = 15
+	}
 	u := newUpstream(t)
 	for i := range 40 {
 		u.write(fmt.Sprintf("f%d", i), strings.Repeat(fmt.Sprint(i, "\n"), 50))
@@ -53,7 +55,7 @@ func TestKill(t *testing.T) {
 	u.commit("a", "0")
 	w := serveHTTP(t, u)
 	dir := t.TempDir()
-	for round := range 15 {
+	for round := range rounds {
 		commit := u.commit("a", fmt.Sprint(round))
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "PULLER_TEST_DIR="+dir, "PULLER_TEST_URL="+w.url)
@@ -63,7 +65,17 @@ func TestKill(t *testing.T) {
 		must(t, cmd.Start())
 		_, err = io.ReadFull(out, make([]byte, len("ready")))
 		must(t, err)
-		killAfter(cmd, time.Duration(random.Int63n(int64(100*time.Millisecond))))
+		ended := make(chan bool)
+		go func() { cmd.Wait(); close(ended) }()
+		for last := before + 1 + random.Int64N(8); w.requests.Load() < last; { // a pull is two requests
+			select {
+			case <-w.arrived:
+			case <-ended:
+				t.Fatal("the process that pulls ended")
+			}
+		}
+		must(t, cmd.Process.Kill())
+		<-ended
 		t.Logf("round %d: killed after %d requests", round, w.requests.Load()-before)
 		p := open(t, dir, Source{Name: "main", URL: w.url})
 		h := pull(t, p)
@@ -76,10 +88,4 @@ func TestKill(t *testing.T) {
 		must(t, p.Close())
 		assertNoLeftovers(t, dir)
 	}
-}
-
-func killAfter(cmd *exec.Cmd, d time.Duration) {
-	<-time.After(d)
-	cmd.Process.Kill()
-	cmd.Wait()
 }

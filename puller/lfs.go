@@ -3,6 +3,7 @@ package puller
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 
@@ -21,20 +22,31 @@ func keptInLFS(name string) error {
 	}
 }
 
-// refuseLFS looks for pointers, where the repository says that it has some: each
-// look reads a file.
-func (t *tree) refuseLFS() error {
-	if uses, err := t.usesLFS(); !uses || err != nil {
+// refuseElsewhere refuses files of which the commit does not hold the content: pointers of LFS, where the repository
+// says that it has some, because each look reads a file; and those that another filter changes.
+func (t *tree) refuseElsewhere() error {
+	attributes, err := t.attributes()
+	if err != nil {
 		return err
 	}
-	var names []string
-	for name, n := range t.nodes {
-		if n.mode.IsRegular() && n.size >= int64(minPointer) && n.size < gitremote.MaxPointer {
-			names = append(names, name)
+	names := slices.Sorted(maps.Keys(t.nodes)) // every node names the same file
+	regular := slices.DeleteFunc(names, func(name string) bool { return !t.nodes[name].mode.IsRegular() })
+	if f, is := gitremote.Filtered(attributes, regular); is {
+		return contentError{fmt.Sprintf("path %q: %v", f.Name, f)}
+	}
+	for _, text := range attributes {
+		if bytes.Contains(text, []byte("filter=lfs")) {
+			return t.refusePointers(regular)
 		}
 	}
-	slices.Sort(names) // every node names the same file
+	return nil
+}
+
+func (t *tree) refusePointers(names []string) error {
 	for _, name := range names {
+		if size := t.nodes[name].size; size < int64(minPointer) || size >= gitremote.MaxPointer {
+			continue
+		}
 		data, err := t.store.blob(t.nodes[name].hash)
 		if err != nil {
 			return fmt.Errorf("path %q: %w", name, err)
@@ -46,19 +58,18 @@ func (t *tree) refuseLFS() error {
 	return nil
 }
 
-// usesLFS reads the attributes, which say which files are kept in LFS.
-func (t *tree) usesLFS() (bool, error) {
+// attributes reads the .gitattributes files of the tree, by their paths.
+func (t *tree) attributes() (map[string][]byte, error) {
+	out := map[string][]byte{}
 	for name, n := range t.nodes {
 		if path.Base(name) != ".gitattributes" || !n.mode.IsRegular() {
 			continue
 		}
 		data, err := t.store.blob(n.hash)
 		if err != nil {
-			return false, fmt.Errorf("path %q: %w", name, err)
+			return nil, fmt.Errorf("path %q: %w", name, err)
 		}
-		if bytes.Contains(data, []byte("filter=lfs")) {
-			return true, nil
-		}
+		out[name] = data
 	}
-	return false, nil
+	return out, nil
 }

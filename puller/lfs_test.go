@@ -19,7 +19,7 @@ func TestSubmoduleIsRefused(t *testing.T) {
 	pull(t, p)
 	u.git("update-index", "--add", "--cacheinfo", "160000,"+good+",files/module")
 	u.git("commit", "-q", "-m", "module")
-	bad := u.push()
+	bad := u.head()
 	h := pull(t, p)
 	want := `repository "main": commit ` + short(bad) + ` cannot be used: path "files/module": a submodule, which pullet does not fetch: put its files into the repository; push a commit that fixes it`
 	if h.Commit != good || h.Problem == nil || h.Problem.Error() != want {

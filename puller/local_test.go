@@ -87,7 +87,6 @@ func TestLocalListsLikeGit(t *testing.T) {
 	u.release("v1")
 	u.git("tag", "light")
 	u.git("tag", "-a", "-m", "tag of a tag", "outer", "v1")
-	u.push()
 	u.run(u.dir, "pack-refs", "--all")
 	u.commit("a", "2")
 	u.release("v2")

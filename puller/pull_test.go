@@ -15,11 +15,10 @@ import (
 func sources(t *testing.T, u *upstream) map[string]Source {
 	s := serveSSH(t)
 	return map[string]Source{
-		"path":     {Name: "main", URL: u.dir},
-		"file":     {Name: "main", URL: "file://" + u.dir},
-		"worktree": {Name: "main", URL: u.work},
-		"http":     {Name: "main", URL: serveHTTP(t, u).url},
-		"ssh":      {Name: "main", URL: "ssh://git@" + s.addr + u.dir, Auth: s.auth},
+		"path": {Name: "main", URL: u.dir},
+		"file": {Name: "main", URL: "file://" + u.dir},
+		"http": {Name: "main", URL: serveHTTP(t, u).url},
+		"ssh":  {Name: "main", URL: "ssh://git@" + s.addr + u.dir, Auth: s.auth},
 	}
 }
 
@@ -28,16 +27,27 @@ func TestEveryTransport(t *testing.T) {
 	u := newUpstream(t)
 	u.commit("a", "0", "old", "back", "dir/b", "1")
 	u.commit("old", "gone")
-	for name, src := range sources(t, u) {
+	clone := filepath.Join(t.TempDir(), "clone")
+	u.git("clone", "-q", u.dir, clone)
+	all := sources(t, u)
+	all["worktree"] = Source{Name: "main", URL: clone}
+	for name, src := range all {
 		t.Run(name, func(t *testing.T) {
 			u.t = t
-			first := u.commit("a", "1")
+			commit := func(files ...string) string {
+				id := u.commit(files...)
+				if name == "worktree" {
+					u.run(clone, "pull", "-q")
+				}
+				return id
+			}
+			first := commit("a", "1")
 			p := open(t, t.TempDir(), src)
 			h := pull(t, p)
 			if h.Problem != nil || h.Commit != first {
 				t.Fatalf("first: %+v, want %s", h, first)
 			}
-			second := u.commit("a", "2", "old", "back")
+			second := commit("a", "2", "old", "back")
 			h2 := pull(t, p)
 			if h2.Problem != nil || h2.Commit != second {
 				t.Fatalf("second: %+v, want %s", h2, second)
@@ -106,7 +116,7 @@ func TestRewritten(t *testing.T) {
 			pull(t, p)
 			u.write("a", "3")
 			u.git("commit", "-q", "-a", "--amend", "-m", "again")
-			bad := u.push()
+			bad := u.head()
 
 			h := pull(t, p)
 			rewritten, ok := errors.AsType[*RewrittenError](h.Problem)
@@ -152,7 +162,6 @@ func TestBehind(t *testing.T) {
 			p := open(t, t.TempDir(), sources(t, u)[kind])
 			pull(t, p)
 			u.git("reset", "-q", "--hard", old)
-			u.push()
 			h := pull(t, p)
 			if _, ok := errors.AsType[*BehindError](h.Problem); !ok || h.Commit != good {
 				t.Fatalf("%+v", h)
@@ -190,9 +199,9 @@ func TestUnreachable(t *testing.T) {
 	expect(t, err, `repository "main"`, "git ls-remote")
 
 	w.down.Store(false)
-	u.git("push", "-q", "origin", "HEAD:other")
+	u.git("checkout", "-q", "-b", "other")
 	u.run(u.dir, "symbolic-ref", "HEAD", "refs/heads/other")
-	u.git("push", "-q", "origin", ":main")
+	u.run(u.dir, "update-ref", "-d", "refs/heads/main")
 	expect(t, pull(t, p).Problem, `no branch "main"`, "it has: other")
 }
 
@@ -283,11 +292,9 @@ func TestCompact(t *testing.T) {
 	heads := []Head{pull(t, p)}
 	var all []Head
 	dir := p.repos[0].store.dir
-	for i := range maxPacks + 1 {
-		u.write("a", fmt.Sprint(i))
-		u.git("commit", "-q", "-a", "-m", "change")
-		commit := u.push()
-		all = append(all, Head{Repo: "main", Commit: commit})
+	p.repos[0].store.maxPacks = 6
+	for i := range p.repos[0].store.maxPacks + 1 {
+		all = append(all, Head{Repo: "main", Commit: u.commit("a", fmt.Sprint(i))})
 		heads = []Head{pull(t, p)}
 	}
 	files, err := packs(dir)

@@ -6,12 +6,17 @@ import (
 	"testing"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/pullet/pullet/internal/tier"
 )
 
 func TestRelate(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"file", "http", "ssh"} {
 		t.Run(kind, func(t *testing.T) {
+			if kind == "ssh" {
+				tier.Long(t, "git's protocol is the same as over http")
+			}
 			u := newUpstream(t)
 			old := u.commit("a", "1")
 			u.commit("a", "2")
@@ -49,7 +54,7 @@ func TestRelateDiverged(t *testing.T) {
 	good := u.commit("a", "2")
 	pull(t, p)
 	u.git("commit", "-q", "--amend", "-m", "other")
-	other := u.push()
+	other := u.head()
 	pull(t, p)
 	got, err := p.Relate(t.Context(), Head{Repo: "main", Commit: other}, Head{Repo: "main", Commit: good})
 	must(t, err)

@@ -3,6 +3,8 @@ package puller
 import (
 	"errors"
 	"testing"
+
+	"github.com/pullet/pullet/internal/tier"
 )
 
 // TestResolve: a revision is found over every transport, also where the store began without its history; what other
@@ -11,6 +13,9 @@ func TestResolve(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"file", "http", "ssh"} {
 		t.Run(kind, func(t *testing.T) {
+			if kind == "ssh" {
+				tier.Long(t, "git's protocol is the same as over http")
+			}
 			u := newUpstream(t)
 			old := u.commit("a", "1")
 			u.release("v1")

@@ -36,6 +36,7 @@ const (
 type store struct {
 	repo, dir string
 	limit     int64 // bytes of one object, maxObject
+	maxPacks  int   // small packs before they are put together, mostPacks
 
 	mu     sync.Mutex // go-git's storage does not bear concurrent readers
 	st     *filesystem.Storage
@@ -43,7 +44,9 @@ type store struct {
 	closed bool
 }
 
-func newStore(repo, dir string) *store { return &store{repo: repo, dir: dir, limit: maxObject} }
+func newStore(repo, dir string) *store {
+	return &store{repo: repo, dir: dir, limit: maxObject, maxPacks: mostPacks}
+}
 
 // exists says whether the store was ever built.
 func (s *store) exists() bool {

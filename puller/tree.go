@@ -53,7 +53,7 @@ func (s *store) tree(ctx context.Context, commit plumbing.Hash) (*tree, error) {
 	if err := t.measure(); err != nil {
 		return nil, err
 	}
-	return t, t.refuseLFS()
+	return t, t.refuseElsewhere()
 }
 
 // measure sets the sizes of all files; a missing one is an error.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pullet/pullet/gitremote"
 )
@@ -76,9 +77,9 @@ func (k keyring) file(name, content string) string {
 func (u *upstream) signed(with []string, files ...string) string {
 	u.t.Helper()
 	u.write(files...)
-	u.git("add", "-A")
+	u.stage()
 	u.git(append(with, "commit", "-q", "--allow-empty", "-m", "change")...)
-	return u.push()
+	return u.head()
 }
 
 // expectRefusal fails unless a pull is refused, with a text that has all parts, and keeps the last good commit; "" is
@@ -163,7 +164,7 @@ func TestVerifyMerges(t *testing.T) {
 	signed := u.signed(alice, "c", "1")
 	u.git("checkout", "-q", "main")
 	u.git(append(alice, "merge", "-q", "--no-ff", "-m", "merge", "feature")...)
-	merged := u.push()
+	merged := u.head()
 	if h := pull(t, p); h.Problem != nil || h.Commit != merged {
 		t.Fatalf("a merge of signed commits is refused: %v (%s, %s)", h.Problem, good, signed)
 	}
@@ -173,7 +174,6 @@ func TestVerifyMerges(t *testing.T) {
 	bad := u.git("rev-parse", "HEAD")
 	u.git("checkout", "-q", "main")
 	u.git(append(alice, "merge", "-q", "--no-ff", "-m", "merge", "feature")...)
-	u.push()
 	expectRefusal(t, p, merged, "commit "+short(bad)+" has no signature")
 }
 
@@ -216,7 +216,11 @@ func TestVerifyTime(t *testing.T) {
 	lines := k.allow("alice", `namespaces="git",valid-before="20240101Z"`) + k.allow("bob", `valid-after="20240101Z"`)
 	src := Source{Name: "main", URL: u.dir, Verify: Verify{AllowedSigners: k.file("allowed", lines)}}
 	p := open(t, t.TempDir(), src)
-	at := func(day string) { u.env = []string{"GIT_COMMITTER_DATE=" + day + "T12:00:00Z"} }
+	at := func(day string) {
+		noon, err := time.Parse(time.RFC3339, day+"T12:00:00Z")
+		must(t, err)
+		u.at = noon
+	}
 
 	at("2023-06-01")
 	good := u.signed(alice, "a", "1")
@@ -290,7 +294,6 @@ func TestVerifyKeysInRepository(t *testing.T) {
 	u.git(append(alice, "merge", "-q", "--no-ff", "-m", "merge", "main")...)
 	u.git("checkout", "-q", "main")
 	u.git("reset", "-q", "--hard", "side")
-	u.push()
 	expectRefusal(t, p, only, "not listed")
 	u.git("reset", "-q", "--hard", only)
 	u.signed(bob, "keys/allowed", "nonsense\n")
@@ -342,7 +345,6 @@ func TestVerifyPaths(t *testing.T) {
 			u.git("reset", "-q", "--hard", good)
 			u.git("checkout", "-q", "-B", "side", fork)
 			change()
-			u.push()
 			expectRefusal(t, p, good)
 		})
 	}
@@ -351,7 +353,7 @@ func TestVerifyPaths(t *testing.T) {
 	u.signed(dba, "jobs/db/b.yaml", "1")
 	u.git("checkout", "-q", "main")
 	u.git(append(alice, "merge", "-q", "--no-ff", "-m", "merge", "side")...)
-	merged := u.push()
+	merged := u.head()
 	if h := pull(t, p); h.Problem != nil || h.Commit != merged {
 		t.Errorf("a merge of what may be changed is refused: %v", h.Problem)
 	}
@@ -379,7 +381,6 @@ func TestVerifyTag(t *testing.T) {
 	p := open(t, t.TempDir(), src)
 	release := func(name string) {
 		u.git(append(alice, "tag", "-a", "-m", name, name)...)
-		u.push()
 	}
 	first := u.commit("a", "1")
 	release("v1.0")
@@ -390,10 +391,9 @@ func TestVerifyTag(t *testing.T) {
 	u.release("v1.1")
 	expectRefusal(t, p, first, `tag "v1.1" has no signature`, "git tag -s NAME COMMIT")
 	u.git("tag", "-d", "v1.1")
-	u.run(u.dir, "tag", "-d", "v1.1")
 	u.run(u.dir, "update-ref", "refs/tags/v9.0", u.git("rev-parse", "v1.0"))
 	expectRefusal(t, p, first, `tag "v9.0" is the tag of another name or commit`)
-	u.run(u.dir, "tag", "-d", "v9.0")
+	u.git("tag", "-d", "v9.0")
 	release("v1.2")
 	h := pull(t, p)
 	if h.Problem != nil || h.Tag != "v1.2" {
@@ -438,17 +438,17 @@ func TestVerifyWrongDates(t *testing.T) {
 	alice := k.ssh("alice", "ed25519")
 	var old string
 	for i := range 20 { // newer commits have older dates
-		u.env = []string{fmt.Sprintf("GIT_COMMITTER_DATE=@%d +0000", 1700000000-i*1000)}
+		u.at = time.Unix(int64(1700000000-i*1000), 0).UTC()
 		old = u.commit("a", fmt.Sprint(i))
 	}
 	src := Source{Name: "main", URL: u.dir, Verify: Verify{AllowedSigners: k.file("allowed", k.allow("alice", "")), Since: old}}
 	p := open(t, t.TempDir(), src)
-	u.env = nil
+	u.at = time.Time{}
 	u.git("checkout", "-q", "-b", "side", "HEAD~15")
 	u.signed(alice, "b", "1")
 	u.git("checkout", "-q", "main")
 	u.git(append(alice, "merge", "-q", "--no-ff", "-m", "merge", "side")...)
-	merged := u.push()
+	merged := u.head()
 	if h := pull(t, p); h.Problem != nil || h.Commit != merged {
 		t.Errorf("trusted history with wrong dates is refused: %v", h.Problem)
 	}

@@ -2,11 +2,12 @@ package render
 
 import (
 	"bytes"
-	"regexp"
 	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // asWritten reports a key with a scalar that are on every node what the file says: templates neither wrote nor chose
@@ -23,10 +24,10 @@ func (r *rendered) asWritten(key, value *yaml.Node) bool {
 }
 
 // properties are an anchor and a tag before a value.
-var properties = regexp.MustCompile(`^([&!]\S*\s+)*`)
+var properties = lazyregexp.New(`^([&!]\S*\s+)*`)
 
 // itemNumber is what the name of an instance of a forEach has at its end.
-var itemNumber = regexp.MustCompile(`\[\d+\]$`)
+var itemNumber = lazyregexp.New(`\[\d+\]$`)
 
 // scalarSize is how much of a text a scalar takes that stands at its beginning, or -1 where something else stands
 // there.

@@ -45,7 +45,10 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, what string) {
 	n = resolve(n)
 	if v.CanAddr() {
 		if own, ok := v.Addr().Interface().(selfDecoding); ok {
-			own.decode(d, n)
+			before := len(d.errs)
+			if own.decode(d, n); len(d.errs) == before {
+				d.leftOut(n, own, what)
+			}
 			return
 		}
 	}
@@ -310,8 +313,8 @@ func (d *decoder) any(n *yaml.Node) any {
 		return n.Value
 	case tag == "!!timestamp": // dates stay as they were written
 		return n.Value
-	case tag == "!!int" && len(n.Value) > 1 && n.Value[0] == '0': // so do modes: 0644 must not become 420
-		return n.Value
+	case tag == "!!int" || tag == "!!float": // so do modes, which must not become 420, and 1.10
+		return keptNumber(n.Value)
 	}
 	var out any
 	if err := n.Load(&out); err != nil {

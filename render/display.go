@@ -1,10 +1,11 @@
 package render
 
 import (
-	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // DisplayParams is the step's parameters for people: what only a run can tell is named, <macro load>.
@@ -25,7 +26,7 @@ func (c *Catalog) DisplayParams(s *Step) Params {
 }
 
 // whatIsLost is what stands for an action that failed, such as one that reads an encrypted file.
-var whatIsLost = regexp.MustCompile(lost + `_*`)
+var whatIsLost = lazyregexp.New(lost + `_*`)
 
 // showLost names what is not known.
 func showLost(n *yaml.Node) {

@@ -163,6 +163,8 @@ func evalValue(doc *document, n *yaml.Node, s *scope, refs *references) (any, *E
 	if err != nil {
 		return nil, e.error(err)
 	}
+	s.chooses = true
+	defer func() { s.chooses = false }()
 	value, err := runExpression(code, s)
 	if err != nil {
 		return nil, e.error(err)
@@ -178,7 +180,7 @@ func environment(s *scope) map[string]any {
 	}
 	item := func() (any, error) {
 		value, err := s.theItem()
-		return revealed(value), err
+		return computable(revealed(value)), err
 	}
 	event := func() (any, error) {
 		event, err := s.in.event()
@@ -198,7 +200,7 @@ func environment(s *scope) map[string]any {
 		return r
 	}
 	return map[string]any{
-		"server": s.server, "Server": s.server, "vars": s.plainVars(), "variables": s.plainVars(),
+		"server": s.server, "Server": s.server, "vars": s.expressionVars(), "variables": s.expressionVars(),
 		"servervars": s.serverVars, "pullet": fleet, "eden": fleet,
 		"macro": macro, "step": step, "steps": map[string]StepResult{},
 		"event":  event,

@@ -7,13 +7,14 @@ import (
 	"io/fs"
 	"net/url"
 	"path"
-	"regexp"
 	"strings"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 var (
-	actionOfOwn = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*\.[A-Za-z][A-Za-z0-9_-]*$`)
-	sha256Hex   = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	actionOfOwn = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]*\.[A-Za-z][A-Za-z0-9_-]*$`)
+	sha256Hex   = lazyregexp.New(`^sha256:[0-9a-f]{64}$`)
 )
 
 // check finds what the manifest says and cannot mean.

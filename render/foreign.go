@@ -3,11 +3,12 @@ package render
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // foreignActions are what people who come from Ansible or Salt write, and what is written here.
@@ -166,7 +167,7 @@ var ofActions = []string{
 }
 
 // oneWord is a field that has the place of another.
-var oneWord = regexp.MustCompile(`^[A-Za-z]+$`)
+var oneWord = lazyregexp.New(`^[A-Za-z]+$`)
 
 // ForeignAction is the hint for an action that Ansible or Salt has and pullet calls otherwise; "" for others.
 func ForeignAction(name string) string {
@@ -246,4 +247,4 @@ func stateHint(name string, value *yaml.Node) string {
 	)
 }
 
-var stateFunction = regexp.MustCompile(`^[a-z_]+\.[a-z_]+$`)
+var stateFunction = lazyregexp.New(`^[a-z_]+\.[a-z_]+$`)

@@ -32,6 +32,7 @@ func pureFuncs() template.FuncMap {
 	for _, name := range impure {
 		delete(funcs, name)
 	}
+	strictFuncs(funcs)
 	funcs["toYaml"] = toYAML
 	funcs["fromYaml"] = fromYAML
 	funcs["required"] = required
@@ -83,18 +84,25 @@ func fits(f reflect.Type, in []reflect.Value) error {
 
 // toYAML is a value as YAML: {{ toYaml vars.app | indent 2 }}.
 func toYAML(v any) (string, error) {
-	out, err := yaml.Dump(v, yaml.WithV3Defaults(), yaml.WithIndent(2))
+	out, err := yaml.Dump(PlainNumbers(v), yaml.WithV3Defaults(), yaml.WithIndent(2))
 	return strings.TrimSuffix(string(out), "\n"), err
 }
 
-// fromYAML is what a YAML text holds.
+// fromYAML is what a YAML text holds, as a file of variables does.
 func fromYAML(text string) (any, error) {
-	var out any
-	if len(text) > maxDocument {
-		return nil, fmt.Errorf("the text is larger than %d MiB", maxDocument>>20)
+	doc, errs := parseYAML(&rendered{src: &source{text: text}, text: []byte(text)})
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("line %d: %s", errs[0].Pos.Line, errs[0].Message)
 	}
-	err := yaml.Load([]byte(text), &out, shallow())
-	return out, err
+	if doc.root == nil {
+		return nil, nil
+	}
+	d := &decoder{doc: doc}
+	out := d.any(doc.root)
+	if len(d.errs) > 0 {
+		return nil, errors.New(d.errs[0].Message)
+	}
+	return out, nil
 }
 
 // shquote is a text or a number as one word of a shell: {{ shquote server.name }}.
@@ -135,8 +143,8 @@ func length(v any) (int, error) {
 	return 0, fmt.Errorf("%T has no length", v)
 }
 
-// dig is what the keys lead to, a map in a map, or the default where a key is not there: {{ dig "tls" "port" 443
-// vars.web }}.
+// dig is what the keys lead to, a map in a map, or the default where a key is not there or null: {{ dig "tls" "port"
+// 443 vars.web }}.
 func dig(args ...any) (any, error) {
 	if len(args) < 3 {
 		return nil, fmt.Errorf("wants keys, a default and a map, got %d arguments", len(args))
@@ -148,11 +156,9 @@ func dig(args ...any) (any, error) {
 		if !isText || !isMap {
 			return nil, fmt.Errorf("%v is a key of no map: found %T", revealed(key), revealed(here))
 		}
-		next, ok := m[name]
-		if !ok {
+		if here = m[name]; here == nil { // also where it is null
 			return otherwise, nil
 		}
-		here = next
 	}
 	return here, nil
 }

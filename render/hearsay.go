@@ -1,9 +1,10 @@
 package render
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // What hosts say of themselves is their word: facts, labels and services that they registered. A mistake that rests
@@ -12,17 +13,17 @@ import (
 var (
 	factWays   = waysTo("[sS]erver")
 	eventWays  = waysTo("event")
-	variableIn = regexp.MustCompile(`\$\w*`)
+	variableIn = lazyregexp.New(`\$\w*`)
 )
 
 // ways are those in which a template reads a root: by its name, by a variable, by the dot.
-type ways struct{ reads, named, inDot *regexp.Regexp }
+type ways struct{ reads, named, inDot *lazyregexp.Regexp }
 
 func waysTo(root string) ways {
 	return ways{
-		reads: regexp.MustCompile(`\b` + root + `\b`),
-		named: regexp.MustCompile(`(\$\w+)\s*:?=[^}]*\b` + root + `\b`),
-		inDot: regexp.MustCompile(`\{\{-?\s*(?:else\s+)?(?:with|range)\b[^}]*\b` + root + `\b`),
+		reads: lazyregexp.New(`\b` + root + `\b`),
+		named: lazyregexp.New(`(\$\w+)\s*:?=[^}]*\b` + root + `\b`),
+		inDot: lazyregexp.New(`\{\{-?\s*(?:else\s+)?(?:with|range)\b[^}]*\b` + root + `\b`),
 	}
 }
 

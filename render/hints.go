@@ -3,12 +3,13 @@ package render
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // What the parsers of YAML, templates and expressions say is true, and names what they stumbled over. The hints here
@@ -43,10 +44,10 @@ func syntaxHint(message, line string, col int) string {
 }
 
 // quotedStart is a value that begins with a quoted text and goes on behind it: key: 'a' in list.
-var quotedStart = regexp.MustCompile(`:\s+('[^']*'|"[^"]*")\s*[^\s#,}\]]`)
+var quotedStart = lazyregexp.New(`:\s+('[^']*'|"[^"]*")\s*[^\s#,}\]]`)
 
 // opensText is a key whose text stands in the lines that follow.
-var opensText = regexp.MustCompile(`^([\s-]*)[^\s#][^#]*:\s+[|>][+-]?\s*$`)
+var opensText = lazyregexp.New(`^([\s-]*)[^\s#][^#]*:\s+[|>][+-]?\s*$`)
 
 // blockHint is the hint for a line of a text behind | or > that is not indented: it ends the text.
 func blockHint(r *rendered, number int) string {
@@ -100,7 +101,7 @@ func realPlace(text, message string, line, col int) (int, int) {
 	return strings.Count(text[:at], "\n") + 1, at - strings.LastIndexByte(text[:at], '\n')
 }
 
-var documentMark = regexp.MustCompile(`(?m)^---`)
+var documentMark = lazyregexp.New(`(?m)^---`)
 
 // foreignFunctions are names that others have in templates, and how it is said here.
 var foreignFunctions = map[string]string{
@@ -151,7 +152,7 @@ func parseHint(message, line string) string {
 }
 
 // bracketed is an element of a map as other languages read it.
-var bracketed = regexp.MustCompile(`([\w.]+)\[\s*['"\x60]([^'"\x60\]]+)['"\x60]\s*\](\(\s*(?:['"]([^'"]*)['"])?)?`)
+var bracketed = lazyregexp.New(`([\w.]+)\[\s*['"\x60]([^'"\x60\]]+)['"\x60]\s*\](\(\s*(?:['"]([^'"]*)['"])?)?`)
 
 // bracketHint is how an element in brackets is written here.
 func bracketHint(line string) string {
@@ -175,11 +176,11 @@ func bracketHint(line string) string {
 }
 
 var (
-	emptyDot     = regexp.MustCompile(`^nil data; no entry for key "(.*)"$`)
-	macroField   = regexp.MustCompile(`can't evaluate field (\S+) in type render\.macrosRoot`)
-	stepsField   = regexp.MustCompile(`can't evaluate field (\S+) in type render\.stepsRoot`)
-	servicesBare = regexp.MustCompile(`^wrong number of args for services: want 1 got 0$`)
-	noField      = regexp.MustCompile(
+	emptyDot     = lazyregexp.New(`^nil data; no entry for key "(.*)"$`)
+	macroField   = lazyregexp.New(`can't evaluate field (\S+) in type render\.macrosRoot`)
+	stepsField   = lazyregexp.New(`can't evaluate field (\S+) in type render\.stepsRoot`)
+	servicesBare = lazyregexp.New(`^wrong number of args for services: want 1 got 0$`)
+	noField      = lazyregexp.New(
 		`(?:type render\.StepResult has no field |can't evaluate field )(\w+)(?: in type render\.StepResult)?$`,
 	)
 )
@@ -235,7 +236,7 @@ func expressionHint(message, text, line string, known []string) string {
 }
 
 // comparesLabel is a comparison of two bare words, as in a target: role==web.
-var comparesLabel = regexp.MustCompile(`^\s*([A-Za-z_][\w-]*)\s*={1,2}\s*["']?([\w.-]+)["']?\s*$`)
+var comparesLabel = lazyregexp.New(`^\s*([A-Za-z_][\w-]*)\s*={1,2}\s*["']?([\w.-]+)["']?\s*$`)
 
 // valueHint shows how a value is written that stands where a map is expected with these fields.
 func valueHint(n *yaml.Node, s structShape) string {

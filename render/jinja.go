@@ -3,14 +3,15 @@ package render
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // jinjaTag is a statement of Jinja, in which other tools write templates. In a text that is quoted it is a text like
 // any other.
-var jinjaTag = regexp.MustCompile(`\{%-?\s*(\w*)[^\n]*?%\}`)
+var jinjaTag = lazyregexp.New(`\{%-?\s*(\w*)[^\n]*?%\}`)
 
 // withoutJinja reports each statement of Jinja in a file that is no YAML with them, and parses the rest, so that its
 // other mistakes are told with them.
@@ -34,7 +35,7 @@ func withoutJinja(r *rendered) (doc *document, jinja, others ErrorList) {
 	return doc, jinja, others
 }
 
-var jinjaLoop = regexp.MustCompile(`\{%-?\s*for\s+([\w\s,]+?)\s+in\s`)
+var jinjaLoop = lazyregexp.New(`\{%-?\s*for\s+([\w\s,]+?)\s+in\s`)
 
 // loopHint is the hint for a name that a loop of Jinja in the same file gives to its items; "" where none does.
 func loopHint(text, name string) string {

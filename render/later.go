@@ -5,9 +5,10 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // Why words have no effect, and what is written instead: those of the language of state repositories in a place where
@@ -72,7 +73,7 @@ func LaterHint(files fs.FS, name string) string {
 	return ""
 }
 
-var topField = regexp.MustCompile(`(?m)^(\w+):`)
+var topField = lazyregexp.New(`(?m)^(\w+):`)
 
 // topFields are the fields at the top of a YAML file that nobody reads, so that it need not be right: by its text.
 func topFields(files fs.FS, name string) []string {

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"text/template"
 	"text/template/parse"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // A repository is written by people who mean well, and read by every node of the fleet: what is written by mistake,
@@ -190,7 +191,7 @@ func weighCompared(n *parse.PipeNode) {
 	}
 }
 
-var block = regexp.MustCompile(`\{\{-?\s*(if|range|with|block|define|else\s+(?:if|with)|end)\b`)
+var block = lazyregexp.New(`\{\{-?\s*(if|range|with|block|define|else\s+(?:if|with)|end)\b`)
 
 // openBlock is a block of a template that has no end yet.
 type openBlock struct {

@@ -3,10 +3,11 @@ package render
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // A condition is evaluated only when its step runs, and with it the macros that it calls. A macro that cannot work is
@@ -203,4 +204,4 @@ func callsIn(n *yaml.Node) []string {
 }
 
 // macroCalls finds the macros that a macro's text names.
-var macroCalls = regexp.MustCompile("macros?\\s+[\"`]([^\"`]+)[\"`]")
+var macroCalls = lazyregexp.New("macros?\\s+[\"`]([^\"`]+)[\"`]")

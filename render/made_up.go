@@ -1,8 +1,9 @@
 package render
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // To check the jobs of a reaction, an event is made up: it says all that some text of the repository asks for.
@@ -11,14 +12,14 @@ import (
 const madeUpWord = "made-up"
 
 var (
-	asksForData = regexp.MustCompile(
+	asksForData = lazyregexp.New(
 		"\\bevent\\.[dD]ata((?:\\??\\.[\\pL_]\\w*|\\[\\s*[\"'`][^\"'`\\]]+[\"'`]\\s*\\])+)" +
 			"|\\bindex\\s+event\\.[dD]ata((?:\\s+[\"`][^\"`]+[\"`])+)",
 	)
 	// the keys in such a path
-	dataKey = regexp.MustCompile("[\\pL_][\\w]*|[\"'`][^\"'`\\]]+[\"'`]")
+	dataKey = lazyregexp.New("[\\pL_][\\w]*|[\"'`][^\"'`\\]]+[\"'`]")
 	// a block that repeats what it is about
-	rangesOver = regexp.MustCompile(`\{\{-?\s*range\s+(?:\$\w+\s*(?:,\s*\$\w+\s*)?:=\s*)?\(?\s*$`)
+	rangesOver = lazyregexp.New(`\{\{-?\s*range\s+(?:\$\w+\s*(?:,\s*\$\w+\s*)?:=\s*)?\(?\s*$`)
 )
 
 // MadeUpEvent is an event for the reaction that is about one host, to check its jobs with. Its data has what the
@@ -77,7 +78,7 @@ func put(data map[string]any, keys []string, list bool) {
 const madeUpMark = "<event.data."
 
 // noSuchField is a key that no event has: the data has all that is asked for.
-var noSuchField = regexp.MustCompile(`^event\.[\w.]+: there is no "`)
+var noSuchField = lazyregexp.New(`^event\.[\w.]+: there is no "`)
 
 // OfMadeUp reports a mistake that says nothing of the repository: it is about a value of the event that was made up,
 // and not about a key that no event has.

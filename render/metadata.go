@@ -2,10 +2,11 @@ package render
 
 import (
 	"reflect"
-	"regexp"
 	"slices"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // Metadata describes a file: below the key metadata, or with its fields at the top of the file. It is checked and kept,
@@ -24,7 +25,7 @@ type uuid string
 
 const uuidPattern = `^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`
 
-var uuidText = regexp.MustCompile(uuidPattern)
+var uuidText = lazyregexp.New(uuidPattern)
 
 func (u *uuid) decode(d *decoder, n *yaml.Node) {
 	if *u = uuid(n.Value); !uuidText.MatchString(n.Value) && !isNull(n) && !waits(n.Value) {

@@ -144,7 +144,7 @@ func TestAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cat.Template(nil, "x", `{{ services "b" }}`, nil, nil); err != nil {
+	if _, err := cat.Template(nil, "x", `{{ services "b" | len }}`, nil, nil); err != nil {
 		t.Error(err)
 	}
 	if _, err := cat.Eval(cat.Jobs[0].Conditions.When.Expression, Judged{}); err != nil {

@@ -3,8 +3,9 @@ package render
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"strings"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // Templates are executed before their output is read as YAML. A text that the repository does not hold, such as the
@@ -29,7 +30,7 @@ type encoded struct {
 // foreign is a value with every text in it opaque.
 func foreign(v any) any {
 	switch v := v.(type) {
-	case nil, bool, int, int64, float64, opaque, encoded:
+	case nil, bool, int, int64, float64, writtenNumber, opaque, encoded:
 		return v
 	case string:
 		return opaque(v)
@@ -57,7 +58,7 @@ func foreign(v any) any {
 // holds reports opaque texts in a value.
 func holds(v any) bool {
 	switch v := v.(type) {
-	case nil, bool, int, int64, float64, string:
+	case nil, bool, int, int64, float64, string, writtenNumber:
 		return false
 	case opaque, encoded, opaqueInt, opaqueFloat:
 		return true
@@ -149,6 +150,8 @@ func textOf(v any) (text string, ok bool) {
 		return string(v), true
 	case encoded:
 		return v.text, true
+	case writtenNumber:
+		return string(v), true
 	}
 	return "", false
 }
@@ -163,7 +166,7 @@ func mapOf(v any) (m map[string]any, ok bool) {
 }
 
 // plainName is a text that is a name wherever it stands: in YAML, in a target, in a path, in an expression.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$`)
+var plainName = lazyregexp.New(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$`)
 
 // holdsMarks reports the characters that marks are made of.
 func holdsMarks(text string) bool {

@@ -13,6 +13,7 @@ type function struct {
 	name  string
 	f     reflect.Value
 	class class
+	want  want
 }
 
 // class is what a function does with opaque texts.
@@ -73,7 +74,7 @@ func base(name string) string {
 
 // metered is a function that spends work, refuses to make what would be too large, and keeps opaque texts apart.
 func (m *meter) metered(name string, f any) any {
-	fn := &function{m: m, name: name, f: reflect.ValueOf(f), class: classes[base(name)]}
+	fn := &function{m: m, name: name, f: reflect.ValueOf(f), class: classes[base(name)], want: wants[name]}
 	t := fn.f.Type()
 	in := make([]reflect.Type, t.NumIn())
 	for i := range in {
@@ -237,6 +238,10 @@ func notAKey(name, key string) error {
 
 // metered calls the function within its limits.
 func (fn *function) metered(args []any) (any, error) {
+	args, err := fn.want.checked(args)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", fn.name, err)
+	}
 	in, err := fn.fit(args)
 	if err == nil {
 		in, err = withoutCycle(fn.name, in)
@@ -250,6 +255,11 @@ func (fn *function) metered(args []any) (any, error) {
 	out, err := called(fn.f, in)
 	if err == nil {
 		err = fn.m.after(fn.name, out[0])
+	}
+	if err == nil {
+		if err = fn.want.finite(out[0].Interface()); err != nil {
+			err = fmt.Errorf("%s: %w", fn.name, err)
+		}
 	}
 	if err != nil || out[0].Kind() == reflect.Interface && out[0].IsNil() {
 		return nil, err

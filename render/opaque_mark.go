@@ -63,14 +63,18 @@ func (c *carrier) scalar(text string) string {
 	return c.carry(carried{text: text, escaped: escaped, form: asScalar})
 }
 
-// printed is the last function of every action that prints: it keeps opaque texts out of what is read as YAML.
+// printed is the last function of every action that prints: it refuses what has no text, and keeps opaque texts out of
+// what is read as YAML.
 func (x *execution) printed(v any) (any, error) {
+	if err := textless(v); err != nil {
+		return nil, err
+	}
 	c := x.scope.carrier
 	if c == nil {
 		c = &carrier{}
 	}
 	switch v := v.(type) {
-	case nil, bool, int, int64, float64:
+	case bool, int, int64:
 		return v, nil
 	case opaque:
 		return c.carry(carried{text: string(v)}), nil
@@ -87,11 +91,11 @@ func (x *execution) printed(v any) (any, error) {
 		}
 		return v, nil
 	}
-	text := fmt.Sprint(revealed(v))
+	text := fmt.Sprint(asNumeral(revealed(v)))
 	if holds(v) || c.yaml && holdsMarks(text) {
 		return c.carry(carried{text: text}), nil
 	}
-	return v, nil
+	return text, nil
 }
 
 // keyed makes a range over a map with opaque keys give opaque keys.

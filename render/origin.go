@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"regexp"
 	"slices"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // Origin is a variable with the place that its value came from.
@@ -94,7 +95,7 @@ func origins(out []Origin, above string, tree map[string]any) []Origin {
 	return out
 }
 
-var plainKey = regexp.MustCompile(`^[\pL_][\pL\pN_-]*$`)
+var plainKey = lazyregexp.New(`^[\pL_][\pL\pN_-]*$`)
 
 func keyPath(above, key string) string {
 	switch {

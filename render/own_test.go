@@ -13,7 +13,7 @@ import (
 
 // TestFilesDoNotChangeEachOther: what a file does to the value of a root is seen in that file only.
 func TestFilesDoNotChangeEachOther(t *testing.T) {
-	probe := "steps:\n- {name: one, action: x, parameters: {a: '{{ get vars `x` }}{{ get vars.map `x` }}{{ get server `x` }}{{ vars.map.kept }}{{ vars.list }}', b: '{{ macro `probe` }}'}}\n"
+	probe := "steps:\n- {name: one, action: x, parameters: {a: '{{ get vars `x` }}{{ get vars.map `x` }}{{ get server `x` }}{{ vars.map.kept }}{{ vars.list | toJson }}', b: '{{ macro `probe` }}'}}\n"
 	for name, change := range map[string]string{
 		"set": "{{ $_ := set vars `x` 1 }}", "set below": "{{ $_ := set vars.map `x` 1 }}", "set on a fact": "{{ $_ := set server `x` 1 }}",
 		"unset": "{{ $_ := unset vars.map `kept` }}", "merge": "{{ $_ := merge vars.map (dict `x` 1) }}", "mergeOverwrite": "{{ $_ := mergeOverwrite vars.map (dict `kept` 9) }}",
@@ -29,7 +29,7 @@ func TestFilesDoNotChangeEachOther(t *testing.T) {
 					"probe: {template.expression: [{content: '{{ get vars.map `x` }}{{ vars.map.kept }}'}]}\n",
 			})
 			got := cat.Jobs[1].Steps[0].Params.Value()
-			if got["a"] != "1[map[a:1]]" || got["b"] != "1" {
+			if got["a"] != `1[{"a":1}]` || got["b"] != "1" {
 				t.Errorf("another file sees %q and %q", got["a"], got["b"])
 			}
 		})

@@ -2,12 +2,13 @@ package render
 
 import (
 	"errors"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // A template that fails says nothing of what is behind the failure. So that a file's other mistakes are told with it,
@@ -64,8 +65,8 @@ func (f *documents) partly(src *source, bad *Error) (out *rendered, cut bool) {
 }
 
 var (
-	opensBlock = regexp.MustCompile(`^\{\{-?\s*(else\s+)?(if|with|range)\b`)
-	noValue    = regexp.MustCompile(
+	opensBlock = lazyregexp.New(`^\{\{-?\s*(else\s+)?(if|with|range)\b`)
+	noValue    = lazyregexp.New(
 		`^\{\{-?\s*(\$\w+\s*(,\s*\$\w+\s*)?:?=|(else|end|define|block|template|break|continue)\b|/\*)`,
 	)
 )

@@ -3,11 +3,12 @@ package render
 import (
 	"fmt"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // Reacting is a run of a reaction: it has the reaction's jobs, on these hosts alone.
@@ -102,7 +103,7 @@ func fieldsUnderSpec(files fs.FS, name string) []string {
 	return out
 }
 
-var commentLine = regexp.MustCompile(`(?m)(^|\s)#.*$`)
+var commentLine = lazyregexp.New(`(?m)(^|\s)#.*$`)
 
 // templateIn is where a text has a template action outside of comments; -1 where it has none.
 func templateIn(text string) int {

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // Layer is one state repository at one commit.
@@ -42,7 +43,7 @@ type Repository struct {
 
 // asking is what templates and expressions ask for the fleet by. A word in a comment does no harm: the fleet is read
 // for nothing then.
-var asking = regexp.MustCompile(`(?i)\b(servervars|services|servers|servers_get_by_label)\b`)
+var asking = lazyregexp.New(`(?i)\b(servervars|services|servers|servers_get_by_label)\b`)
 
 // AsksForFleet reports that something of what was compiled so far, or a macro or condition of it, may ask who else
 // there is. Without, the View can be left empty.

@@ -3,17 +3,18 @@ package render
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strings"
 	"text/template"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // install wraps the functions that can grow and adds those that meterTree calls.
 func (m *meter) install(funcs template.FuncMap) {
 	for name, f := range map[string]any{
-		"print": fmt.Sprint, "printf": fmt.Sprintf, "println": fmt.Sprintln,
+		"print": fmt.Sprint, "printf": formatted, "println": fmt.Sprintln,
 		"len": length, "html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
 	} { // the built-in ones would not be counted
 		funcs[name] = f
@@ -227,7 +228,7 @@ func items(v any) int {
 	return 0
 }
 
-var numbers = regexp.MustCompile(`[0-9]+|\*`)
+var numbers = lazyregexp.New(`[0-9]+|\*`)
 
 // printed bounds the output of printf: each verb writes its widest argument, or as much as its width says.
 func printed(format string, args []any) int {

@@ -28,10 +28,13 @@ type scope struct {
 	carrier *carrier
 	seen    shownRoots     // what templates see of what others say
 	known   map[string]any // what plainVars made
-	keyed   bool           // some name of a variable is opaque
-	secrets *secretTexts   // of the catalog
-	closed  closedFiles    // that were met so far
-	private map[string]any // the roots of the file that is executed, where it changes maps; nil: those of all files
+	chooses bool           // an expression chooses the items of a forEach
+
+	computable map[string]any // what expressionVars made
+	keyed      bool           // some name of a variable is opaque
+	secrets    *secretTexts   // of the catalog
+	closed     closedFiles    // that were met so far
+	private    map[string]any // the roots of the file that is executed, where it changes maps; nil: those of all files
 
 	x         *execution           // executes its templates, from Repository.enter to the release
 	src       *source              // the file that is executed
@@ -225,12 +228,24 @@ func (s *scope) shownVars() any {
 	return s.vars
 }
 
-// plainVars are the variables with plain texts, as expressions see them.
+// plainVars are the variables with plain texts.
 func (s *scope) plainVars() map[string]any {
 	if s.known == nil {
 		s.known, _ = revealed(s.vars).(map[string]any)
 	}
 	return s.known
+}
+
+// expressionVars are the variables as expressions see them: they compute with numbers, but where they choose the items
+// of a forEach a number keeps its text.
+func (s *scope) expressionVars() map[string]any {
+	if s.chooses {
+		return s.plainVars()
+	}
+	if s.computable == nil {
+		s.computable, _ = computable(s.plainVars()).(map[string]any)
+	}
+	return s.computable
 }
 
 // missing names the key that a missing one most likely means. No scope knows of none.

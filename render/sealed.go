@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // ErrNotForNode says that an encrypted file is not encrypted for the node.
@@ -32,7 +33,7 @@ type layerRules struct {
 }
 
 // ofSOPS are the lines that every YAML file of SOPS has.
-var ofSOPS = regexp.MustCompile(`(?ms)^["']?sops["']?\s*:.*\bmac["']?\s*:\s*["']?ENC\[`)
+var ofSOPS = lazyregexp.New(`(?ms)^["']?sops["']?\s*:.*\bmac["']?\s*:\s*["']?ENC\[`)
 
 // isSOPS reports a file of variables that SOPS encrypted, by its text.
 func (f *sealedFiles) isSOPS(p place) bool {
@@ -273,7 +274,7 @@ func (s *scope) explain(e *Error, failed *execErr) {
 }
 
 // readsFleet begins an action that reads nothing but facts and the fleet.
-var readsFleet = regexp.MustCompile(`^(server|Server|servervars|services|pullet|eden)\b`)
+var readsFleet = lazyregexp.New(`^(server|Server|servervars|services|pullet|eden)\b`)
 
 // withoutVars reports an action that no variable can have reached.
 func withoutVars(at string) bool {

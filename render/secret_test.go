@@ -30,7 +30,8 @@ func TestSecretsInTemplates(t *testing.T) {
 		`{{ vars.n }}`:                                      3,
 		`"{{ vars.n }}"`:                                    "3",
 		`{{ add vars.n 1 }}`:                                4,
-		`{{ mul vars.f 2 }}`:                                2,
+		`{{ mul vars.n 2 }}`:                                6,
+		`{{ mulf vars.f 2 }}`:                               3,
 		`{{ indent vars.n "x" | quote }}`:                   "   x",
 		`{{ trunc vars.n "abcdef" }}`:                       "abc",
 		`{{ index vars.list vars.n }}`:                      "d",
@@ -65,6 +66,8 @@ func TestSecretsInMessages(t *testing.T) {
 	for _, template := range []string{
 		`{{ fail vars.text }}`, `{{ required vars.text "" }}`, `{{ index vars.text "x" }}`, `{{ regexMatch vars.text "(" }}`,
 		`{{ vars.text | upper | fail }}`, `{{ toYaml vars.text }} }`, `x, timeout: "{{ vars.text }}"`,
+		`{{ int vars.text }}`, `{{ add 1 vars.text }}`, `{{ mulf 2 vars.text }}`, `{{ toDecimal vars.text }}`, `{{ atoi vars.text }}`, `{{ printf "%d" vars.text }}`,
+		`{{ fromJson vars.text }}`, `{{ b64dec vars.text }}`, `{{ join "," (list vars.text nil) }}`,
 	} {
 		_, err := secretCatalog(t, template)
 		if err == nil {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // secretPattern is one way in which a secret looks. Its first group, or all of it, is what must not be shown.
@@ -122,4 +124,4 @@ func isComment(text string, at int) bool {
 	return comment.MatchString(line)
 }
 
-var comment = regexp.MustCompile(`(^|\s)#.*$`)
+var comment = lazyregexp.New(`(^|\s)#.*$`)

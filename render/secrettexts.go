@@ -2,12 +2,13 @@ package render
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // secretTexts are the texts of one catalog that come from secrets: the values of secret variables and files, and what
@@ -153,9 +154,9 @@ func (s *secretTexts) in(text string) bool {
 
 // What an action or expression reads of variables: the whole action, the keys in it, a path.
 var (
-	readsOfVars = regexp.MustCompile(`\b(?:vars|variables)\b[^}\n]*`)
-	keyOfVars   = regexp.MustCompile(`[."'\x60\[]([\pL\pN_-]+)`)
-	pathOfVars  = regexp.MustCompile(`\b(?:vars|variables)((?:\.[\pL\pN_]+)+)`)
+	readsOfVars = lazyregexp.New(`\b(?:vars|variables)\b[^}\n]*`)
+	keyOfVars   = lazyregexp.New(`[."'\x60\[]([\pL\pN_-]+)`)
+	pathOfVars  = lazyregexp.New(`\b(?:vars|variables)((?:\.[\pL\pN_]+)+)`)
 )
 
 // names reports a text that reads a variable with the last key of a secret one. It may be another one.

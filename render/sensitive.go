@@ -1,9 +1,9 @@
 package render
 
 import (
-	"regexp"
-
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // Secrets are host variables that are marked as sensitive: their values stay out of reports. A step is sensitive if it,
@@ -84,7 +84,7 @@ func (d *decoder) takeSensitive(root *yaml.Node) (*yaml.Node, bool) {
 	return &flat, marked
 }
 
-var marked = regexp.MustCompile(`(?m)^` + sensitiveKey + `:[ \t]*true\b`)
+var marked = lazyregexp.New(`(?m)^` + sensitiveKey + `:[ \t]*true\b`)
 
 // HoldsSecrets reports a file of host variables that nobody else should read: it is marked, or a value in it looks like
 // a secret.

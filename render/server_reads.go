@@ -3,15 +3,16 @@ package render
 import (
 	"cmp"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"text/template/parse"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // asksForServers finds the nodes that an expression reads: servervars['NAME'], servervars.NAME, pullet.servers(TARGET),
 // or the macro that is shipped for it.
-var asksForServers = regexp.MustCompile("\\bservervars(?:\\[\\s*[\"'`]([^\"'`]+)[\"'`]\\s*\\]|\\.(\\w+))?" +
+var asksForServers = lazyregexp.New("\\bservervars(?:\\[\\s*[\"'`]([^\"'`]+)[\"'`]\\s*\\]|\\.(\\w+))?" +
 	"|\\b(?:pullet|eden)\\.[sS]ervers\\s*\\(?(?:\\s*[\"'`]([^\"'`]*)[\"'`])?" +
 	"|\\b" + serversByLabel + "\\b(?:[\"'`]\\]?\\s*[,(]?\\s*[\"'`]([^\"'`]*)[\"'`])?")
 

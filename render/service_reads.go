@@ -1,14 +1,15 @@
 package render
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"text/template/parse"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // asksForService finds the services that templates and expressions name literally.
-var asksForService = regexp.MustCompile("\\bservices\\s*\\(?\\s*[\"'`]([A-Za-z0-9-]+)[\"'`]")
+var asksForService = lazyregexp.New("\\bservices\\s*\\(?\\s*[\"'`]([A-Za-z0-9-]+)[\"'`]")
 
 // ServiceName is a service that a text of templates and expressions names literally: services "db" or services('db').
 type ServiceName struct {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 )
 
@@ -87,18 +88,22 @@ func TestTriggerMistakes(t *testing.T) {
 
 // TestStopwatch: it ends after the time that it ran, not after that which passed.
 func TestStopwatch(t *testing.T) {
-	ctx, watch, cancel := timed(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	watch.stop()
-	time.Sleep(200 * time.Millisecond)
-	if over(ctx) != nil {
-		t.Error("it ran while it stood still")
-	}
-	watch.resume()
-	<-ctx.Done()
-	if err := over(ctx); err != errExpressionTime {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, watch, cancel := timed(t.Context(), time.Minute)
+		defer cancel()
+		time.Sleep(20 * time.Second)
+		watch.stop()
+		time.Sleep(time.Hour)
+		if over(ctx) != nil {
+			t.Error("it ran while it stood still")
+		}
+		watch.resume()
+		resumed := time.Now()
+		<-ctx.Done()
+		if err, ran := over(ctx), time.Since(resumed); err != errExpressionTime || ran != 40*time.Second {
+			t.Errorf("%v after another %s", err, ran)
+		}
+	})
 }
 
 // TestSecretsInEvents: what an event says is shown to everybody, whatever its keys are called.

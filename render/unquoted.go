@@ -2,12 +2,13 @@ package render
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"text/template/parse"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // shellLines are the parameters whose text a shell reads. A list is a program and its arguments.
@@ -78,8 +79,8 @@ func (d *deferred) oneWord() bool {
 }
 
 var (
-	variableAction = regexp.MustCompile(`\{\{-?\s*(?:vars|variables)((?:\.[A-Za-z_][A-Za-z0-9_]*)+)\s*-?\}\}`)
-	shellSafe      = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]*$`)
+	variableAction = lazyregexp.New(`\{\{-?\s*(?:vars|variables)((?:\.[A-Za-z_][A-Za-z0-9_]*)+)\s*-?\}\}`)
+	shellSafe      = lazyregexp.New(`^[A-Za-z0-9_@%+=:,./-]*$`)
 )
 
 // unsafeVars are the variables that stand in a line as they are, and whose values a shell reads as more than a word.

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // Duration is a length of time, written as in Go ("90s", "1h30m") or with days and weeks ("2d", "1w").
@@ -63,7 +64,7 @@ func (v Duration) Std() time.Duration { return time.Duration(v) }
 // Size is a number of bytes, as YAML writes it: 500KiB, 50MiB, 1GiB.
 type Size int64
 
-var sizeText = regexp.MustCompile(`^([0-9]{1,9}) ?(B|KiB|MiB|GiB)$`)
+var sizeText = lazyregexp.New(`^([0-9]{1,9}) ?(B|KiB|MiB|GiB)$`)
 
 func (v *Size) decode(d *decoder, n *yaml.Node) {
 	m := sizeText.FindStringSubmatch(n.Value)

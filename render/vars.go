@@ -32,15 +32,6 @@ type targetEntries[E any] struct {
 }
 
 func (t *targeted[E]) decode(d *decoder, n *yaml.Node) {
-	if strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!") {
-		d.failf(
-			n,
-			"for YAML a tag begins with the ! of %s: put the target in quotes, '%s'",
-			strings.TrimSuffix(n.Tag, ":"),
-			strings.TrimSuffix(n.Tag, ":"),
-		)
-		return
-	}
 	if n.Kind != yaml.MappingNode {
 		d.failf(n, "expected a map of targets, found %s: for every node write '*'", kindName(n))
 		return

@@ -1,13 +1,17 @@
 package render
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // document is a rendered file as a YAML tree.
@@ -35,8 +39,45 @@ func parseYAML(r *rendered) (*document, ErrorList) {
 			return nil, ErrorList{bad}
 		}
 		doc.duplicates(doc.root, &errs)
+		doc.unreadable(doc.root, &errs)
 	}
 	return doc, errs
+}
+
+// tags lists the tags that repeat the form of a value.
+var tags = []string{
+	"", "!!str", "!!int", "!!float", "!!bool", "!!null", "!!map", "!!seq", "!!timestamp", "!!merge",
+}
+
+// unreadable finds nodes that would be left out: keys that are not texts, unknown tags, and merges of anything but
+// maps.
+func (d *document) unreadable(n *yaml.Node, errs *ErrorList) {
+	if !slices.Contains(tags, n.Tag) {
+		bad := d.errorAt(n, "unknown tag %s", n.Tag)
+		bad.Hint = fmt.Sprintf("for YAML a tag begins with !: put a text in quotes, '%s'", strings.TrimSuffix(n.Tag, ":"))
+		if n.Tag == "!vault" {
+			bad.Hint = "pullet does not read Ansible's vault: pullet secrets edit writes encrypted variables"
+		}
+		*errs = append(*errs, bad)
+	}
+	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 {
+			switch value := resolve(n.Content[i+1]); {
+			case resolve(c).Kind != yaml.ScalarNode:
+				*errs = append(*errs, d.errorAt(c, "a key has to be a text, and this is %s", kindName(resolve(c))))
+			case resolve(c).Value == "" && isNull(c):
+				*errs = append(*errs, d.errorAt(c, "a key is missing before this colon"))
+			case c.Tag == "!!merge" && !isMerge(value):
+				*errs = append(*errs, d.errorAt(value, "<< merges maps, and this is %s", kindName(value)))
+			}
+		}
+		d.unreadable(c, errs)
+	}
+}
+
+// isMerge reports a map or a list of maps.
+func isMerge(n *yaml.Node) bool {
+	return !slices.ContainsFunc(mergeSources(n), func(one *yaml.Node) bool { return one.Kind != yaml.MappingNode })
 }
 
 // duplicates finds keys that stand twice in a map. Aliases are not followed: what they name was looked at where it
@@ -62,8 +103,8 @@ func loadYAML(r *rendered) (*document, *Error) {
 	if len(r.text) > maxDocument {
 		return nil, r.errorAt(1, 1, "the document is larger than %d MiB", maxDocument>>20)
 	}
-	err := yaml.Load(r.text, &n, shallow())
-	if err != nil && strings.TrimSpace(string(r.text)) == "" {
+	err := yaml.Load(anyVersion(r.text), &n, shallow())
+	if err != nil && strings.Contains(err.Error(), "no documents in stream") {
 		return &document{from: r}, nil
 	}
 	var bad *yaml.LoadError
@@ -99,6 +140,22 @@ func loadYAML(r *rendered) (*document, *Error) {
 		}
 	}
 	return doc, nil
+}
+
+var version12 = lazyregexp.New(`(?m)\A(?:[ \t]*#.*\n|[ \t]*\n)*%YAML 1\.2\b`)
+
+// anyVersion changes the directive of YAML 1.2, which the library refuses although it reads such files.
+func anyVersion(text []byte) []byte {
+	if !bytes.Contains(text, []byte("%YAML 1.2")) {
+		return text
+	}
+	at := version12.FindStringSubmatchIndex(string(text))
+	if at == nil {
+		return text
+	}
+	out := slices.Clone(text)
+	out[at[1]-1] = '1'
+	return out
 }
 
 // shallow bounds the depth of a document.

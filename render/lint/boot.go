@@ -1,13 +1,12 @@
 package lint
 
 import (
-	"regexp"
-
+	"github.com/pullet/pullet/internal/lazyregexp"
 	"github.com/pullet/pullet/render"
 )
 
 // bootCommand finds a command that makes the host boot, where a shell begins one.
-var bootCommand = regexp.MustCompile(
+var bootCommand = lazyregexp.New(
 	`(?m)(?:^|[;&|(]|\bsudo\b|\bexec\b|\bthen\b)\s*((?:/usr)?(?:/s?bin/)?(?:reboot|(?:systemctl|loginctl)(?:\s+-\S+)*\s+(?:reboot|kexec)|` +
 		`shutdown(?:\s+-\S+)*\s+(?:-r|--reboot)\b|(?:tel)?init\s+6))(?:\s|$|[;&|)])`,
 )

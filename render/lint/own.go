@@ -1,10 +1,10 @@
 package lint
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/pullet/pullet/internal/lazyregexp"
 	"github.com/pullet/pullet/render"
 )
 
@@ -12,7 +12,7 @@ import (
 var ownUnits = []string{"pullet-agent", "pullet"}
 
 // stopsOwn is a shell's command that stops one of them.
-var stopsOwn = regexp.MustCompile(
+var stopsOwn = lazyregexp.New(
 	`\b(?:systemctl|service)\b[^;&|\n]*?\b(?:(?:stop|restart|try-restart|reload-or-restart|condrestart)\b[^;&|\n]*?\s(pullet(?:-agent)?)(?:\.service)?(?:\s|;|&|\||$)` +
 		`|\s(pullet(?:-agent)?)\s+(?:stop|restart)\b)`,
 )

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pullet/pullet/internal/lazyregexp"
 	"github.com/pullet/pullet/render"
 )
 
@@ -19,14 +20,14 @@ func inYAML(f render.TextFile) bool {
 }
 
 var (
-	templateAction = regexp.MustCompile(`(?s)\{\{.*?\}\}`)
-	comment        = regexp.MustCompile(`(?m)(^|\s)#.*$`)
-	word           = regexp.MustCompile(`[\p{L}\p{N}_-]+`)
-	topKey         = regexp.MustCompile(`(?m)^(["']?)([^\s"'#{\[:-][^"':\n]*)["']?:(?:\s|$)`)
-	wholeVars      = regexp.MustCompile(
+	templateAction = lazyregexp.New(`(?s)\{\{.*?\}\}`)
+	comment        = lazyregexp.New(`(?m)(^|\s)#.*$`)
+	word           = lazyregexp.New(`[\p{L}\p{N}_-]+`)
+	topKey         = lazyregexp.New(`(?m)^(["']?)([^\s"'#{\[:-][^"':\n]*)["']?:(?:\s|$)`)
+	wholeVars      = lazyregexp.New(
 		"\\b(?:vars|variables)\\b(?:\\??\\.[\\pL_]|\\??\\.?\\[\\s*[\"']|\\s+[\"'`]|[/:]|\\.ya?ml)?",
 	)
-	someMacro = regexp.MustCompile("\\bmacros?\\b(?:\\s+[\"'`]|\\[\\s*[\"']|\\(\\s*[\"']|\\s*:|/)?")
+	someMacro = lazyregexp.New("\\bmacros?\\b(?:\\s+[\"'`]|\\[\\s*[\"']|\\(\\s*[\"']|\\s*:|/)?")
 )
 
 // unused are the files, macros and variables that nothing mentions.
@@ -88,7 +89,7 @@ func holdsExpressions(f render.TextFile) bool {
 
 // anyUse reports that some template or expression uses the variables, or the macros, by names that its text does not
 // show. The pattern matches a root with what may follow it where the name is literal; the root alone is any use.
-func anyUse(files []render.TextFile, root *regexp.Regexp) bool {
+func anyUse(files []render.TextFile, root *lazyregexp.Regexp) bool {
 	for _, f := range files {
 		text := strings.Join(templateAction.FindAllString(f.Text, -1), "\n")
 		if holdsExpressions(f) {
@@ -175,11 +176,11 @@ type names struct {
 const maxLooked = 1 << 29
 
 var (
-	control = regexp.MustCompile(
+	control = lazyregexp.New(
 		`(?s)^\{\{-?\s*(range|if|else|end|with|define|block|template|break|continue|/\*|\$\w+\s*:?=)`,
 	)
-	splitter = regexp.MustCompile(`[\s'",\[\]{}]+`)
-	sourceOf = regexp.MustCompile(`source["']?:\s*["']?([^\s'",{}\[\]]+)`)
+	splitter = lazyregexp.New(`[\s'",\[\]{}]+`)
+	sourceOf = lazyregexp.New(`source["']?:\s*["']?([^\s'",{}\[\]]+)`)
 )
 
 // namesIn are the names of files of a folder in the texts of others.

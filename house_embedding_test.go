@@ -1,7 +1,6 @@
 package pullet
 
 import (
-	"go/token"
 	"go/types"
 	"strings"
 	"testing"
@@ -10,14 +9,7 @@ import (
 // TestOneLevel: what a type of apply embeds embeds nothing of ours in turn, so that who reads s.name has two places to
 // look at and not five.
 func TestOneLevel(t *testing.T) {
-	packages := exported(t)
-	files := token.NewFileSet()
-	const apply = module + "/apply"
-	config := &types.Config{Importer: importing(files, packages), IgnoreFuncBodies: true}
-	pkg, err := config.Check(apply, files, packages[apply].parse(t, files), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pkg := check(t, "apply")
 	looked := 0
 	for _, name := range pkg.Scope().Names() {
 		named, ok := pkg.Scope().Lookup(name).Type().(*types.Named)
@@ -29,7 +21,7 @@ func TestOneLevel(t *testing.T) {
 			for _, inner := range embeds(outer.Type()) {
 				if strings.HasPrefix(inner.Pkg().Path(), module) {
 					t.Errorf("%s: %s embeds %s, which embeds %s: name the field",
-						files.Position(outer.Pos()), name, outer.Name(), inner.Name())
+						typedFiles.Position(outer.Pos()), name, outer.Name(), inner.Name())
 				}
 			}
 		}

@@ -1,7 +1,6 @@
 package pullet
 
 import (
-	"go/token"
 	"go/types"
 	"testing"
 )
@@ -9,17 +8,10 @@ import (
 // TestNothingIsHidden: in a pull, which is a chain of embedded types, no field or method has the name of another one
 // further down: who reads p.store cannot see which of two it is, and one of them may be nil.
 func TestNothingIsHidden(t *testing.T) {
-	packages := exported(t)
-	files := token.NewFileSet()
-	const agent = module + "/agent"
-	imports, embedding := importing(files, packages), 0
-	pkg, err := (&types.Config{Importer: imports, IgnoreFuncBodies: true}).Check(agent, files, packages[agent].parse(t, files), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pkg, embedding := check(t, "agent"), 0
 	for _, name := range pkg.Scope().Names() {
 		if named, ok := pkg.Scope().Lookup(name).Type().(*types.Named); ok {
-			embedding += hides(t, files, named)
+			embedding += hides(t, named)
 		}
 	}
 	if embedding < 5 {
@@ -28,7 +20,7 @@ func TestNothingIsHidden(t *testing.T) {
 }
 
 // hides reports what a type hides, and counts what it embeds.
-func hides(t *testing.T, files *token.FileSet, named *types.Named) (embedded int) {
+func hides(t *testing.T, named *types.Named) (embedded int) {
 	of, ok := named.Underlying().(*types.Struct)
 	if !ok {
 		return 0
@@ -40,12 +32,12 @@ func hides(t *testing.T, files *token.FileSet, named *types.Named) (embedded int
 		embedded++
 		for own := range of.Fields() {
 			if below, _, _ := types.LookupFieldOrMethod(e.Type(), true, own.Pkg(), own.Name()); own != e && below != nil {
-				t.Errorf("%s: the field %s hides that of %s", files.Position(own.Pos()), own.Name(), e.Name())
+				t.Errorf("%s: the field %s hides that of %s", typedFiles.Position(own.Pos()), own.Name(), e.Name())
 			}
 		}
 		for own := range named.Methods() {
 			if below, _, _ := types.LookupFieldOrMethod(e.Type(), true, own.Pkg(), own.Name()); below != nil {
-				t.Errorf("%s: the method %s hides that of %s", files.Position(own.Pos()), own.Name(), e.Name())
+				t.Errorf("%s: the method %s hides that of %s", typedFiles.Position(own.Pos()), own.Name(), e.Name())
 			}
 		}
 	}

@@ -2,8 +2,6 @@ package pullet
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -63,14 +61,10 @@ func TestLongTestsAreFound(t *testing.T) {
 func eachTestFunc(t *testing.T, see func(path, body string, f *ast.FuncDecl)) {
 	t.Helper()
 	eachFile(t, func(path, text string) {
-		files := token.NewFileSet()
-		parsed, err := parser.ParseFile(files, path, text, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, decl := range parsed.Decls {
+		s := parse(t, path, text)
+		for _, decl := range s.parsed.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok {
-				see(path, text[files.Position(f.Pos()).Offset:files.Position(f.End()).Offset], f)
+				see(path, text[s.files.Position(f.Pos()).Offset:s.files.Position(f.End()).Offset], f)
 			}
 		}
 	}, "_test.go")

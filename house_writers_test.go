@@ -15,34 +15,25 @@ var shared = map[string]string{"Outcome": "outcome.go", "joined": "joined.go"}
 
 // TestSharedFields finds other files that assign to fields of what is shared.
 func TestSharedFields(t *testing.T) {
-	packages := exported(t)
-	files := token.NewFileSet()
-	p := packages[module+"/agent"]
-	info := &types.Info{Selections: map[*ast.SelectorExpr]*types.Selection{}}
-	config := types.Config{Importer: importing(files, packages)}
-	parsed := p.parse(t, files)
-	checked, err := config.Check(p.ImportPath, files, parsed, info)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := check(t, "agent")
 	fields := map[types.Object]string{}
 	for name, file := range shared {
-		of := checked.Scope().Lookup(name).Type().Underlying().(*types.Struct)
+		of := p.Scope().Lookup(name).Type().Underlying().(*types.Struct)
 		for i := range of.NumFields() {
 			fields[of.Field(i)] = file
 		}
 	}
 	written := 0
-	for _, f := range parsed {
+	for _, f := range p.parsed {
 		ast.Inspect(f, func(n ast.Node) bool {
 			for _, to := range assigned(n) {
 				s, ok := to.(*ast.SelectorExpr)
-				if !ok || info.Selections[s] == nil || fields[info.Selections[s].Obj()] == "" {
+				if !ok || p.Selections[s] == nil || fields[p.Selections[s].Obj()] == "" {
 					continue
 				}
-				at := files.Position(s.Pos())
-				if written++; filepath.Base(at.Filename) != fields[info.Selections[s].Obj()] {
-					t.Errorf("%s: %s is written in %s alone, by a method", at, s.Sel.Name, fields[info.Selections[s].Obj()])
+				at := typedFiles.Position(s.Pos())
+				if written++; filepath.Base(at.Filename) != fields[p.Selections[s].Obj()] {
+					t.Errorf("%s: %s is written in %s alone, by a method", at, s.Sel.Name, fields[p.Selections[s].Obj()])
 				}
 			}
 			return true

@@ -168,7 +168,11 @@ func (c *carrying) become(ctx context.Context, h *state.Handed, fleet state.Auth
 		return err
 	}
 	j := &Joining{File: c.config.file}
-	if err := j.placeDatastore(c.config.Datastore.Dir, at, "pullet"); err != nil {
+	dir, err := datastoreDir(c.config, c.config.Datastore.Dir)
+	if err != nil {
+		return err
+	}
+	if err := j.placeDatastore(dir, at, "pullet"); err != nil {
 		return err
 	}
 	if err := d.Accept(*h, believed); err != nil {

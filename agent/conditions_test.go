@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/state"
 )
 
@@ -35,18 +36,16 @@ func TestConditionBesideAStep(t *testing.T) {
 	s := state.Over(m.store.Client, "f", nil)
 	onRecord := func(want string) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		patience.Succeeds(t, "web1 is "+want, func() error {
 			o, err := s.Views.Fleet(t.Context(), false)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if st := o.Statuses["web1"][state.Rollout]; st.State == want && (st.Kind == state.WaitCondition) == (want == state.Pending) {
-				return
-			} else if time.Now().After(end) {
-				t.Errorf("%+v, want %s", st, want)
-				return
+			if st := o.Statuses["web1"][state.Rollout]; st.State != want || (st.Kind == state.WaitCondition) != (want == state.Pending) {
+				return fmt.Errorf("status %+v", st)
 			}
-		}
+			return nil
+		})
 	}
 	onRecord(state.Pending)
 	if err := s.Services.Announce(t.Context(), "db", "db1", state.Service{Address: "192.0.2.7"}, false); err != nil {

@@ -146,13 +146,16 @@ type Extensions struct {
 	AllowedSigners string `yaml:"allowedSigners"`
 }
 
-// DefaultConfig is where the configuration is when nothing else is said.
-const DefaultConfig = "/etc/pullet/pullet.yaml"
-
-// Default is the configuration of a node that says nothing.
+// Default returns the configuration of a host that sets nothing.
 func Default() Config {
-	return Config{
-		Fleet: "default", Root: "/",
+	c, _ := DefaultBelow("/") // the one error is that of a directory
+	return c
+}
+
+// DefaultBelow returns Default for the host with this root.
+func DefaultBelow(root string) (Config, error) {
+	c := Config{
+		Fleet: "default", Root: root,
 		Agent: Loop{
 			Interval: render.Duration(5 * time.Minute), Splay: render.Duration(30 * time.Second),
 			Wait: render.Duration(10 * time.Minute), Deadline: render.Duration(time.Hour),
@@ -162,15 +165,19 @@ func Default() Config {
 			Logs:       Logs{Timeout: render.Duration(10 * time.Second)},
 			Traces:     Traces{Timeout: render.Duration(5 * time.Second)},
 		},
-		Paths: Paths{State: "/var/lib/pullet", HostVars: "/etc/pullet/vars.d"},
 	}
+	return c, fillPaths(&c)
 }
 
-// ReadConfig reads a configuration file and, over it, the files of conf.d beside it in their order. Unknown keys are
-// errors, and so are files that somebody else can write (*ownfile.RefusedError).
-func ReadConfig(file string) (Config, error) {
-	c := Default()
+// ReadConfig reads a configuration file and, over it, the files of conf.d beside it in their order. The paths that they
+// leave out are below root. Unknown keys are errors, and so are files that somebody else can write
+// (*ownfile.RefusedError).
+func ReadConfig(file, root string) (Config, error) {
+	c, err := DefaultBelow(root)
 	c.file = file
+	if err != nil {
+		return c, err
+	}
 	text, err := ownfile.Read(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, fmt.Errorf("there is no configuration %s: write one (see README.md), or name it with --config", file)
@@ -229,8 +236,8 @@ func (c *Config) complete(read settings) error {
 		}
 		c.Node.Name = host
 	}
-	if c.Datastore.Dir == "" {
-		c.Datastore.Dir = datastore.DefaultDir
+	if err := fillPaths(c); err != nil { // what a file sets to "" is not set
+		return err
 	}
 	return read.located(slices.Concat(wrongValues(c), c.checkEndpoints(), c.checkCleartext()))
 }

@@ -45,7 +45,7 @@ func TestConfigFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, err := ReadConfig(filepath.Join(dir, "pullet.yaml"))
+		_, err := ReadConfig(filepath.Join(dir, "pullet.yaml"), t.TempDir())
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 // TestRelativePaths: a relative path in the configuration, and in a drop-in, is
-// relative to the directory of the configuration.
+// relative to the directory of the configuration, wherever the root is. An absolute one is literal.
 func TestRelativePaths(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "pullet.yaml")
@@ -20,12 +20,13 @@ func TestRelativePaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir("/")
-	c, err := ReadConfig(file)
+	root := t.TempDir()
+	c, err := ReadConfig(file, root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := []string{c.Repositories[0].Auth.SSHKey, c.Repositories[0].Auth.KnownHosts, c.Repositories[0].TLS.CA, c.Etcd.TLS.CA, c.Etcd.TLS.Cert, c.Etcd.TLS.Key, c.Paths.State, c.Paths.HostVars}
-	want := []string{dir + "/deploy_key", "/etc/ssh/known", dir + "/git.pem", dir + "/pki/ca.pem", dir + "/pki/host.pem", dir + "/pki/host.key", dir + "/state", "/etc/pullet/vars.d"}
+	want := []string{dir + "/deploy_key", "/etc/ssh/known", dir + "/git.pem", dir + "/pki/ca.pem", dir + "/pki/host.pem", dir + "/pki/host.key", dir + "/state", root + "/etc/pullet/vars.d"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"strings"
 
+	"github.com/pullet/pullet/internal/lazyregexp"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/safetext"
 )
@@ -49,7 +49,7 @@ type setting struct {
 }
 
 // keyNamed is the dotted key with which an error about a value begins.
-var keyNamed = regexp.MustCompile(`^[a-zA-Z]+(\.[a-zA-Z]+)*`)
+var keyNamed = lazyregexp.New(`^[a-zA-Z]+(\.[a-zA-Z]+)*`)
 
 // located are the errors about values, each with where the value is set, or what is around it. Of what no file sets the
 // configuration itself is named.

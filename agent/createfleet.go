@@ -39,7 +39,11 @@ func (c Config) CreateFleet(
 	}
 	// First: it tells a fleet that is being made from one with an etcd of its own.
 	j := &Joining{File: c.file}
-	if err := j.placeDatastore(d.Dir, d.Addresses, "pullet fleet create"); err != nil {
+	dir, err := datastoreDir(c, d.Dir)
+	if err != nil {
+		return made, err
+	}
+	if err := j.placeDatastore(dir, d.Addresses, "pullet fleet create"); err != nil {
 		return made, err
 	}
 	for _, i := range []authority.Invitation{
@@ -104,7 +108,17 @@ func withoutRepositories(text string) (string, error) {
 	return string(out), err
 }
 
-// placeDatastore writes where the datastore on this host is.
+// datastoreDir returns what the configuration has to say so that the datastore is in a directory: nothing for the
+// default, which stays right when the root is moved, such as that of an image.
+func datastoreDir(c Config, dir string) (string, error) {
+	without, err := DefaultDatastore.Below(c.Root)
+	if dir == without && c.Datastore.Dir == without {
+		dir = ""
+	}
+	return dir, err
+}
+
+// placeDatastore writes where the datastore on this host is. Without dir it is where it is without this.
 func (j *Joining) placeDatastore(dir string, at datastore.Addresses, by string) error {
 	text, err := yaml.Marshal(map[string]any{"datastore": filled(map[string]any{
 		"dir": dir, "client": at.Client, "door": at.Door, "peer": at.Peer,

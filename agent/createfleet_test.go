@@ -13,6 +13,7 @@ import (
 	"github.com/pullet/pullet/authority"
 	"github.com/pullet/pullet/datastore"
 	"github.com/pullet/pullet/freeport"
+	"github.com/pullet/pullet/internal/patience"
 )
 
 // founder is a host that makes a fleet.
@@ -42,12 +43,12 @@ func newFounder(t *testing.T) *founder {
 // reads reads the configuration, as each command does.
 func (f *founder) reads() {
 	f.t.Helper()
-	root, agent := f.Root, f.Agent
-	c, err := ReadConfig(f.file)
+	agent := f.Agent
+	c, err := ReadConfig(f.file, f.Root)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	c.Root, c.Agent = root, agent
+	c.Agent = agent
 	f.Config = c
 }
 
@@ -81,11 +82,7 @@ func (f *founder) serves() {
 
 func (f *founder) until(what string, holds func() bool) {
 	f.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			f.t.Fatal("never: ", what)
-		}
-	}
+	patience.Until(f.t, what, holds)
 }
 
 // TestCreateFleetAgain: where making a fleet ended before one of its files was in place, it is done again from the

@@ -30,7 +30,7 @@ func (c *Config) ExtensionSigners() (*trust.Keys, error) {
 		return nil, fmt.Errorf(
 			"its manifest has a signature, and %s does not say whose count on this host: "+
 				"write extensions: {allowedSigners: FILE} into it",
-			cmp.Or(c.file, DefaultConfig),
+			cmp.Or(c.file, string(DefaultConfig)),
 		)
 	}
 	text, err := ownfile.Read(file)

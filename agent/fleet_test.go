@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -78,14 +79,10 @@ func (h *host) file(name string) string {
 // started waits for a file that a command makes.
 func (h *host) started(name string) {
 	h.t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		if _, err := os.Stat(filepath.Join(h.Root, name)); err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			h.t.Fatalf("%s is not there", name)
-		}
-	}
+	patience.UntilWithin(h.t, time.Minute, "a command makes "+name, func() bool {
+		_, err := os.Stat(filepath.Join(h.Root, name))
+		return err == nil
+	})
 }
 
 // exits pulls and checks the exit code, and what the node then waits for or fails by.

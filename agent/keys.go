@@ -33,8 +33,11 @@ func (c *Config) identities() (out []trust.Identity, err error) {
 	if len(c.Secrets.Identities) > 0 {
 		return out, nil
 	}
-	for _, kind := range []string{"ed25519", "rsa"} {
-		file := "/etc/ssh/ssh_host_" + kind + "_key"
+	for _, key := range []DefaultPath{defaultEd25519Key, defaultRSAKey} {
+		file, err := key.Below(c.Root)
+		if err != nil {
+			return nil, err
+		}
 		text, err := ownfile.Read(file)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 			continue
@@ -69,8 +72,8 @@ func (k *keyring) unseal(sealed []byte) ([]byte, error) {
 		return nil, err
 	}
 	if len(ids) == 0 {
-		return nil, fmt.Errorf("%w, which has none that can be read: there is no /etc/ssh/ssh_host_ed25519_key, and "+
-			"secrets.identities names no other", render.ErrNotForNode)
+		return nil, fmt.Errorf("%w, which has none that can be read: there is no %s, and "+
+			"secrets.identities names no other", render.ErrNotForNode, defaultEd25519Key)
 	}
 	text, err := trust.Unseal(sealed, ids)
 	if errors.Is(err, trust.ErrNotRecipient) {

@@ -49,7 +49,7 @@ func TestListenConfig(t *testing.T) {
 		if err := os.WriteFile(file, []byte(repositories+"node: {name: web1}\nagent: {"+text+"}\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c, err := ReadConfig(file)
+		c, err := ReadConfig(file, t.TempDir())
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}

@@ -7,17 +7,17 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/gitremote"
+	"github.com/pullet/pullet/internal/lazyregexp"
 	"github.com/pullet/pullet/state"
 	"github.com/pullet/pullet/upload"
 )
 
-var logWord = regexp.MustCompile(`\{[^{}]*\}`)
+var logWord = lazyregexp.New(`\{[^{}]*\}`)
 
 // check finds what is wrong with the URL before it is needed.
 func (l Logs) check() error {

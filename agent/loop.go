@@ -120,7 +120,7 @@ func (o Observer) options(wait time.Duration) Options {
 // reloads reports that an agent can be started with the configuration as it is now. While it cannot, this one goes on
 // with its own: a slip of an editor does not leave the host alone.
 func (a *Agent) reloads() bool {
-	c, err := ReadConfig(a.config.file)
+	c, err := ReadConfig(a.config.file, a.config.Root)
 	var next *Agent
 	if err == nil {
 		next, err = New(c, a.build, a.logger)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -60,7 +61,7 @@ func (l *looping) pulled(after string) *Outcome {
 		return out
 	case err := <-l.ended:
 		l.t.Fatalf("%s: the agent ended: %v", after, err)
-	case <-time.After(time.Minute):
+	case <-time.After(patience.Stretch(time.Minute)):
 		l.t.Fatalf("%s: nothing was pulled", after)
 	}
 	return nil
@@ -69,11 +70,7 @@ func (l *looping) pulled(after string) *Outcome {
 // until waits for something that the agent does between two pulls.
 func (l *looping) until(what string, is func() bool) {
 	l.t.Helper()
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			l.t.Fatal(what)
-		}
-	}
+	patience.UntilWithin(l.t, time.Minute, what, is)
 }
 
 // TestLoop: an agent pulls at once, when a commit comes to a repository on its machine, when the host's variables
@@ -96,14 +93,14 @@ func TestLoop(t *testing.T) {
 		all, err := s.Services.Instances(t.Context(), "web")
 		return err == nil && !all["web1"].Ready.IsZero()
 	}
-	l.until("its service does not become ready", works)
+	l.until("its service becomes ready", works)
 	web1.write("f/web1/root/etc/down", "")
-	l.until("its service stays ready", func() bool { return !works() })
+	l.until("its service is no longer ready", func() bool { return !works() })
 	if all, err := s.Services.Instances(t.Context(), "web"); err != nil || all["web1"].Why != "test ! -e etc/down: exit code 1" {
 		t.Errorf("%+v %v", all, err)
 	}
 	web1.remove("etc/down")
-	l.until("its service does not become ready again", works)
+	l.until("its service becomes ready again", works)
 	if n := strings.Count(web1.log.String(), "not ready: test ! -e etc/down: exit code 1"); n != 1 || len(l.pulls) > 0 {
 		t.Errorf("%d lines, %d pulls", n, len(l.pulls))
 	}
@@ -153,11 +150,10 @@ func TestLoopReloads(t *testing.T) {
 	start := func() *looping {
 		t.Helper()
 		h.write("conf/pullet.yaml", text)
-		c, err := ReadConfig(filepath.Join(h.home, "conf/pullet.yaml"))
+		c, err := ReadConfig(filepath.Join(h.home, "conf/pullet.yaml"), h.Root)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Root = h.Root
 		h.Config = c
 		l := h.loop()
 		l.pulled("the start")
@@ -271,7 +267,7 @@ func TestLoopUnwatchable(t *testing.T) {
 		if !errors.Is(err, syscall.ENOTDIR) || len(l.pulls) > 0 {
 			t.Errorf("it ended with %v after %d pulls", err, len(l.pulls))
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(patience.Stretch(time.Minute)):
 		t.Error("it goes on")
 	}
 }

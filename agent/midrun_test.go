@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
 )
@@ -159,15 +160,13 @@ func TestLongStep(t *testing.T) {
 		t.Fatalf("nobody is told of a step that begins: %s", saidBy(<-done, nil))
 	}
 	s := h.open()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	patience.SucceedsWithin(t, time.Minute, "the step is on record", func() error {
 		st, err := s.Statuses.Get(t.Context(), "web1", state.Configured, state.Running)
-		if err == nil && strings.Contains(st.Step, ": site/command: ") {
-			break
+		if err == nil && !strings.Contains(st.Step, ": site/command: ") {
+			err = fmt.Errorf("status %+v", st)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("%+v %v", st, err)
-		}
-	}
+		return err
+	})
 	h.write("root/etc/go", "")
 	if out := <-done; out.ExitCode() != ExitOK {
 		t.Errorf("%s", saidBy(out, nil))

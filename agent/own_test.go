@@ -109,7 +109,7 @@ func TestCleartext(t *testing.T) {
 		{repositories + "etcd: {endpoints: ['http://e:2379']}\n", ""},
 	} {
 		file := writeConfig(t, strings.ReplaceAll(c.text, "FILE", secret), "")
-		_, err := ReadConfig(file)
+		_, err := ReadConfig(file, t.TempDir())
 		if got := fmt.Sprint(err); c.want == "" && err != nil || c.want != "" && !(strings.HasPrefix(got, file+":") && strings.HasSuffix(got, ": "+c.want)) {
 			t.Errorf("%s: %s, want %q", c.text, got, c.want)
 		}

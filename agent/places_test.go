@@ -14,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -100,16 +101,13 @@ func TestRenewalsCompare(t *testing.T) {
 	presence.Claims(1 << 40) // which the record lacks
 	p.renew(t.Context(), p.store, presence)
 	defer p.connection.leased()
-	for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
+	patience.UntilWithin(t, 30*time.Second, "its slot is on record again", func() bool {
 		o, err := store.Views.Fleet(t.Context(), false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if o.Slots["web"]["0"].Node == "web1" {
-			return
-		}
-	}
-	t.Error("it compared nothing")
+		return o.Slots["web"]["0"].Node == "web1"
+	})
 }
 
 // TestCopyPutsNothingBack: a copy of a host's disk, made in the middle of an upgrade before the fleet's record was

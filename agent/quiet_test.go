@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -277,7 +278,7 @@ func TestLoopOnATimer(t *testing.T) {
 		select {
 		case err := <-pulls:
 			return err
-		case <-time.After(time.Minute):
+		case <-time.After(patience.Stretch(time.Minute)):
 			t.Fatal("nothing is pulled")
 		}
 		return nil

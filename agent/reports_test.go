@@ -16,6 +16,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
@@ -32,9 +33,13 @@ type host struct {
 
 // newHost makes a host that runs a job.
 func newHost(t *testing.T, job string) *host {
-	h := &host{t: t, home: t.TempDir(), Config: Default()}
+	h := &host{t: t, home: t.TempDir()}
+	var err error
+	if h.Config, err = DefaultBelow(filepath.Join(h.home, "root")); err != nil {
+		t.Fatal(err)
+	}
 	h.Node.Node = render.Node{Name: "web1", Labels: map[string]string{"role": "web"}}
-	h.Root, h.Paths = filepath.Join(h.home, "root"), Paths{State: filepath.Join(h.home, "state"), HostVars: filepath.Join(h.home, "vars.d")}
+	h.Paths = Paths{State: filepath.Join(h.home, "state"), HostVars: filepath.Join(h.home, "vars.d")}
 	h.Agent.Wait = 0
 	h.Repositories = []puller.Source{{Name: "main", URL: filepath.Join(h.home, "repo")}}
 	h.write("root/etc/keep", "")
@@ -203,14 +208,10 @@ func TestRunning(t *testing.T) {
 		h.commit(job(fmt.Sprint(i), wait+fmt.Sprint(" # ", i)))
 		done := make(chan error, 1)
 		go func() { _, err := h.tryPull(context.Background()); done <- err }()
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-			if _, err := os.Stat(ready); err == nil {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatal("the command did not start")
-			}
-		}
+		patience.Until(t, "the command starts", func() bool {
+			_, err := os.Stat(ready)
+			return err == nil
+		})
 		if got := h.statuses()[state.Configured]; got.State != c.during || time.Since(got.Time) > time.Minute {
 			t.Errorf("during the run: %+v, want %s", got, c.during)
 		}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/pullet/pullet/internal/tier"
 )
 
 // silent has etcd answer no request from the n-th on, as one without a leader. It reports whether there were so many.
@@ -29,9 +31,7 @@ func (m *meter) silent(n int) *bool {
 // Whenever etcd falls silent, the pull waits for it and calls nothing a failure; the next one corrects the drift.
 func TestSilenceInDrift(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it waits for etcd in each pull")
-	}
+	tier.Long(t, "waits for etcd in each pull")
 	serial := func(content string) string {
 		return fmt.Sprintf("steps:\n- {name: motd, action: file.managed, parameters: {name: /etc/motd, content: %q}, runOptions: {serialize: {count: 1}}}\n", content)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -141,25 +142,26 @@ func TestConfigErrors(t *testing.T) {
 		"in conf.d":          {repositories, "agnt: {}\n", filepath.Join("conf.d", "10.yaml") + ":1:1: unknown field"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := ReadConfig(writeConfig(t, c.text, c.dropIn))
+			_, err := ReadConfig(writeConfig(t, c.text, c.dropIn), t.TempDir())
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})
 	}
-	if _, err := ReadConfig(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "--config") {
+	if _, err := ReadConfig(filepath.Join(t.TempDir(), "none.yaml"), t.TempDir()); err == nil || !strings.Contains(err.Error(), "--config") {
 		t.Errorf("no file: %v", err)
 	}
 }
 
 func TestConfig(t *testing.T) {
 	t.Parallel()
-	c, err := ReadConfig(writeConfig(t, repositories+"node: {name: web1}\nagent: {interval: 1m}\n", "agent: {wait: 2h}\n"))
+	root := t.TempDir()
+	c, err := ReadConfig(writeConfig(t, repositories+"node: {name: web1}\nagent: {interval: 1m}\n", "agent: {wait: 2h}\n"), root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := c.Agent
-	if c.Node.Name != "web1" || a.Interval.Std() != time.Minute || a.Wait.Std() != 2*time.Hour || a.Splay.Std() != 30*time.Second || c.Root != "/" {
+	if c.Node.Name != "web1" || a.Interval.Std() != time.Minute || a.Wait.Std() != 2*time.Hour || a.Splay.Std() != 30*time.Second || c.Root != root {
 		t.Errorf("%+v", c)
 	}
 }
@@ -216,7 +218,7 @@ func TestWatchFiles(t *testing.T) {
 			if got != configuration {
 				t.Errorf("%s: %v", file, got)
 			}
-		case <-time.After(3 * time.Second):
+		case <-time.After(patience.Stretch(3 * time.Second)):
 			t.Errorf("%s: the change was not seen", file)
 		}
 		cancel()

@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/state"
 )
 
@@ -41,15 +43,16 @@ func onRecordWhileItRuns(t *testing.T, steps string) {
 	s := web2.open()
 	onRecord := func(holds func(step string) bool) {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		patience.SucceedsWithin(t, time.Minute, "the step is on record", func() error {
 			st, err := s.Statuses.Get(t.Context(), "web1", state.Configured, state.Running)
-			if err != nil || time.Now().After(end) {
-				t.Fatalf("%q %v", st.Step, err)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if holds(st.Step) {
-				return
+			if !holds(st.Step) {
+				return fmt.Errorf("step %q", st.Step)
 			}
-		}
+			return nil
+		})
 	}
 	web1.started("etc/begun")
 	onRecord(func(step string) bool {

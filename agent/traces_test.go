@@ -248,12 +248,12 @@ func TestTracesConfigErrors(t *testing.T) {
 		"{endpoint: 'https://h', protocol: grpc}":            `unknown field "protocol"`,
 		"{endpoint: 'https://h', ca: nowhere, timeout: nix}": "nix",
 	} {
-		_, err := ReadConfig(writeConfig(t, repositories+"agent: {traces: "+text+"}\n", ""))
+		_, err := ReadConfig(writeConfig(t, repositories+"agent: {traces: "+text+"}\n", ""), t.TempDir())
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "sesame") {
 			t.Errorf("%s: got %v, want %s", text, err, want)
 		}
 	}
-	c, err := ReadConfig(writeConfig(t, repositories+"agent: {traces: {endpoint: 'http://localhost:4318', headersFile: h}}\n", ""))
+	c, err := ReadConfig(writeConfig(t, repositories+"agent: {traces: {endpoint: 'http://localhost:4318', headersFile: h}}\n", ""), t.TempDir())
 	if err != nil || c.Agent.Traces.Timeout.Std() != 5*time.Second {
 		t.Errorf("%v %+v", err, c.Agent.Traces)
 	}

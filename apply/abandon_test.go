@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/patience"
 )
 
 // hangs reads a named pipe that nobody writes to: its open blocks in the kernel, whatever ctx says.
@@ -120,9 +121,9 @@ func TestAbandoned(t *testing.T) {
 				t.Errorf("another step for the same: %q after %d calls, want %q", got, s.calls.Load(), why)
 			}
 			s.drain()
-			for step(t, s.pull(t.Context(), steps), "h").Outcome != apply.Changed {
-				time.Sleep(time.Millisecond)
-			}
+			patience.Until(t, "the step is free", func() bool {
+				return step(t, s.pull(t.Context(), steps), "h").Outcome == apply.Changed
+			})
 		})
 	}
 }

@@ -8,11 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // maxCommandOutput is how much of each of a command's two outputs is kept.
@@ -220,7 +221,7 @@ func (t *tail) String() string {
 	return kept
 }
 
-var leftOut = regexp.MustCompile(`^\[\d+ bytes left out\]\n`)
+var leftOut = lazyregexp.New(`^\[\d+ bytes left out\]\n`)
 
 // Truncated reports that a command printed more than is kept.
 func (o Output) Truncated() bool { return leftOut.MatchString(o.StdOut) }

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
+
+	"github.com/pullet/pullet/internal/patience"
 )
 
 // TestRunsOK: a command that has to succeed says what it printed when it does not, and why it could not start.
@@ -111,8 +112,9 @@ func TestChildrenOfOtherSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, pid := range strings.Fields(pids.Load().(string)) {
-		for p, runs := readStat(pid); runs && p.state != "Z"; p, runs = readStat(pid) { // the test's own time bounds that
-			time.Sleep(time.Millisecond)
-		}
+		patience.Until(t, "process "+pid+" ends", func() bool {
+			p, runs := readStat(pid)
+			return !runs || p.state == "Z"
+		})
 	}
 }

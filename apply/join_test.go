@@ -12,11 +12,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/patience"
 )
 
 // store is where packages are installed, with a log of the transactions.
@@ -162,9 +164,10 @@ func (a *slow) Apply(context.Context, *apply.Host, apply.Change) (apply.Output, 
 }
 
 func (a *slow) ApplyTogether(ctx context.Context, _ *apply.Host, all []apply.Action) error {
-	time.Sleep(50 * time.Millisecond) // the steps' time is over
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return ctx.Err()
+	case <-time.After(time.Minute): // the steps' time is over
 	}
 	for _, one := range all {
 		one.(*slow).done = true
@@ -175,12 +178,16 @@ func (a *slow) ApplyTogether(ctx context.Context, _ *apply.Host, all []apply.Act
 // TestJoinTimeout: the time of one step is no limit for what is made for the others too, and no step goes on before
 // that has ended.
 func TestJoinTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { joinTimeout(t) })
+}
+
+func joinTimeout(t *testing.T) {
 	l := newLab(t)
 	var alone atomic.Int32
 	l.more = []apply.Spec{{Name: "t.slow", New: func() apply.Action { return &slow{alone: func() { alone.Add(1) }} }}}
 	steps := []string{thing("t.slow", "a")}
 	for _, name := range []string{"b", "c", "d"} {
-		steps = append(steps, thing("t.slow", name, "runOptions: {timeout: 10ms}"))
+		steps = append(steps, thing("t.slow", name, "runOptions: {timeout: 10s}"))
 	}
 	r := l.run(jobs{{"a", "runOptions: {ordering: genius}\n" + list(steps...)}})
 	if len(r.Steps) != 4 || r.Counts[apply.Changed] != 4 || alone.Load() > 0 {
@@ -196,12 +203,11 @@ func (a *marks) Check(context.Context, *apply.Host) (apply.Change, error) {
 }
 
 func (a *marks) Apply(ctx context.Context, _ *apply.Host, _ apply.Change) (apply.Output, error) {
-	for {
-		if _, err := os.Stat(filepath.Join(a.dir, "asked")); err == nil || ctx.Err() != nil {
-			return apply.Output{}, os.WriteFile(filepath.Join(a.dir, "ready"), nil, 0o600)
-		}
-		time.Sleep(time.Millisecond)
-	}
+	patience.Wait(ctx, time.Minute, func() bool {
+		_, err := os.Stat(filepath.Join(a.dir, "asked"))
+		return err == nil
+	})
+	return apply.Output{}, os.WriteFile(filepath.Join(a.dir, "ready"), nil, 0o600)
 }
 
 // TestWaitsMakeRoom: what waits for a condition never holds up the step that makes it true, nor what comes behind.
@@ -224,7 +230,7 @@ func TestWaitsMakeRoom(t *testing.T) {
 			l.root = t.TempDir()
 			l.more = []apply.Spec{{Name: "t.pack", New: func() apply.Action { return &pack{store: s} }}, {Name: "t.mark", New: func() apply.Action { return &marks{l.root} }}}
 			l.macros = "ready: {t.ask: [{cmd: 'touch asked; test -e ready && echo true || echo false'}]}\n"
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), patience.Stretch(10*time.Second))
 			defer cancel()
 			r := l.runContext(ctx, js)
 			steps := 0

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/tier"
 	"github.com/pullet/pullet/render"
 )
 
@@ -90,9 +91,7 @@ func TestJudgeSlowly(t *testing.T) {
 
 // TestJudgeLongMacro: what commands take does not count as the expression's time.
 func TestJudgeLongMacro(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a macro runs for 11 s")
-	}
+	tier.Long(t, "a macro runs for 11 s")
 	t.Parallel()
 	l := withMacro(t, "m: {t.ask: [{cmd: 'sleep 11; echo true'}]}\n", puts("s"))
 	l.root = t.TempDir()

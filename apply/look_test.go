@@ -15,6 +15,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/hostfile"
+	"github.com/pullet/pullet/internal/patience"
 )
 
 // looks counts how often it is compared with the host, and makes an empty file.
@@ -186,7 +187,7 @@ func TestBesideAGroup(t *testing.T) {
 		select {
 		case <-ran:
 			return nil
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience.Stretch(20 * time.Second)):
 			return errors.New("the other step has not run")
 		}
 	}
@@ -247,9 +248,10 @@ func TestGroupGoesOnBesideHung(t *testing.T) {
 			again.Store(true)
 			pull("a ok, h failed, b ok, c changed")
 			close(goOn)
-			for openBelow(t, l.root) > 0 { // the test's own time bounds that
-				time.Sleep(time.Millisecond)
-			}
+			patience.Until(t, "everything is closed", func() bool {
+				runtime.GC() // which alone closes a directory that the run was still to sync when it ended
+				return openBelow(t, l.root) == 0
+			})
 			if _, err := os.Stat(filepath.Join(l.root, "h")); where != "place" && !os.IsNotExist(err) {
 				t.Errorf("it was made when nobody waited for it any more: %v", err)
 			}
@@ -257,9 +259,8 @@ func TestGroupGoesOnBesideHung(t *testing.T) {
 				t.Errorf("two runs told %d ends of the step", n)
 			}
 			again.Store(false)
-			for hung.MatchString(step(t, run(), "h").Reason) { // it returned, and the step runs again: so is that
-				time.Sleep(time.Millisecond)
-			}
+			// It returned, and the step runs again: so is that.
+			patience.Until(t, "the step is free", func() bool { return !hung.MatchString(step(t, run(), "h").Reason) })
 		})
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pullet/pullet/internal/patience"
 )
 
 // sleeper starts a program that leads a session and sleeps, and returns how to end it. A shell leaves the sleep behind
@@ -159,12 +161,7 @@ func TestSessionOutlivesItsLeader(t *testing.T) {
 				t.Error("its child runs, and it counts as ended")
 			}
 			all.signal(syscall.SIGKILL)
-			for i := 0; o.alive(); i++ {
-				if i == 1000 {
-					t.Fatal("all of it was killed, and it counts as running")
-				}
-				time.Sleep(time.Millisecond)
-			}
+			patience.Until(t, "it counts as ended when all of it was killed", func() bool { return !o.alive() })
 		})
 	}
 	cmd := exec.Command("true")
@@ -173,18 +170,13 @@ func TestSessionOutlivesItsLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = cmd.Wait() }()
-	for i := 0; ; i++ {
-		p, ok := readStat(strconv.Itoa(cmd.Process.Pid))
-		if ok && p.state == "Z" {
-			if o := (Orphan{cmd.Process.Pid, p.started}); o.alive() {
-				t.Error("it has ended, and counts as running")
-			}
-			return
-		}
-		if i == 5000 {
-			t.Fatalf("it does not end: %+v", p)
-		}
-		time.Sleep(time.Millisecond)
+	var p stat
+	patience.Until(t, "it ends", func() (ended bool) {
+		p, ended = readStat(strconv.Itoa(cmd.Process.Pid))
+		return ended && p.state == "Z"
+	})
+	if o := (Orphan{cmd.Process.Pid, p.started}); o.alive() {
+		t.Error("it has ended, and counts as running")
 	}
 }
 
@@ -265,11 +257,8 @@ func TestWhatProcSays(t *testing.T) {
 // executedAs waits until a process runs its own program.
 func executedAs(t *testing.T, pid int) {
 	t.Helper()
-	for range 5000 {
-		if line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); err == nil && strings.Contains(string(line), "60") {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Fatal("the program does not run")
+	patience.Until(t, "the program runs", func() bool {
+		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+		return err == nil && strings.Contains(string(line), "60")
+	})
 }

@@ -3,10 +3,10 @@ package apply
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/pullet/pullet/internal/lazyregexp"
 	"github.com/pullet/pullet/render"
 )
 
@@ -117,7 +117,7 @@ func (b *binder) reads(s *boundStep, named map[string][]*boundStep) {
 	}
 }
 
-var instance = regexp.MustCompile(`\[\d+\]$`)
+var instance = lazyregexp.New(`\[\d+\]$`)
 
 // index finds steps by what a requisite can call them: name, id, the name of the forEach that they are an instance of,
 // or what the parameters name.

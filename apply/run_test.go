@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/patience"
 )
 
 func when(expression string, more ...string) string {
@@ -315,7 +316,7 @@ func TestToldToStop(t *testing.T) {
 			}
 			began := time.Now()
 			r := l.runContext(ctx, one(puts("first"), text, puts("last")))
-			if r.Stopped == "" || r.Failed() || !r.Pending() || time.Since(began) > 2*time.Second {
+			if r.Stopped == "" || r.Failed() || !r.Pending() || time.Since(began) > patience.Stretch(2*time.Second) {
 				t.Errorf("%s: stopped %q, failed %v (%s)", outcomes(r), r.Stopped, r.Failed(), r.Why())
 			}
 			if _, ok := l.values["last"]; ok {

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/pullet/pullet/internal/patience"
 )
 
 // TestStops: the command lines that tell systemd to stop a unit, in the forms that people and package scripts use.
@@ -54,13 +55,7 @@ func TestStopsUnit(t *testing.T) {
 // soon waits until something holds.
 func soon(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for range 5000 {
-		if holds() {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Fatal("never: " + what)
+	patience.Until(t, what, holds)
 }
 
 // TestUnitOf: the service of a process, from its control groups of either version.

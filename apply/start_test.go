@@ -11,9 +11,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pullet/pullet/internal/patience"
 )
 
 // mustRun runs a shell command and returns what it printed.
@@ -134,28 +135,24 @@ func TestSessionEndsAtATimeout(t *testing.T) {
 	h := &Host{Root: t.TempDir()}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() {
-		for ctx.Err() == nil { // until it is there
-			if data, err := os.ReadFile(h.Root + "/left"); err == nil && len(data) > 0 {
-				cancel()
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-	}()
 	line := `(perl -e 'setpgrp; exec qw(sleep 300)' & echo $! > left.new); mv left.new left; sleep 300`
-	if _, err := h.Run(ctx, Command{Args: Shell(line)}); err == nil {
+	ended := make(chan error, 1)
+	go func() {
+		_, err := h.Run(ctx, Command{Args: Shell(line)})
+		ended <- err
+	}()
+	pid := ""
+	patience.Until(t, "the process leaves the group", func() bool {
+		data, err := os.ReadFile(h.Root + "/left")
+		pid = strings.TrimSpace(string(data))
+		return err == nil && pid != ""
+	})
+	cancel()
+	if err := <-ended; err == nil {
 		t.Fatal("it was not ended")
 	}
-	data, err := os.ReadFile(h.Root + "/left")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid := strings.TrimSpace(string(data))
-	for range 500 { // its parent is another's now, who may take a moment to wait for it
-		if p, ok := readStat(pid); !ok || p.state == "Z" {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Errorf("process %s outlived its command", pid)
+	patience.Until(t, "process "+pid+" ends with its command", func() bool { // who adopted it takes a moment to wait for it
+		p, ok := readStat(pid)
+		return !ok || p.state == "Z"
+	})
 }

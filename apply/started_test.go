@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/patience"
 )
 
 // TestOrphanByMark: a command that killed its pull before its process was on record is found by its mark, and forgotten
@@ -51,15 +51,11 @@ func TestOrphanByMark(t *testing.T) {
 // executed waits until a process shows its own environment: it starts to run a little before.
 func executed(t *testing.T, pid int) {
 	t.Helper()
-	for range 1000 {
+	patience.Until(t, "the process has its environment", func() bool {
 		text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(text) > 0 {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Fatal("the process has no environment")
+		return len(text) > 0
+	})
 }

@@ -159,33 +159,52 @@ func TestDoorAsksForFewAtOnce(t *testing.T) {
 
 // TestDoorSlowBody: who sends slowly is told so, and a try that takes long after its body does not end for that.
 func TestDoorSlowBody(t *testing.T) {
-	const patience = 200 * time.Millisecond
-	good := askedFor(t, aToken(t))
-	server := httptest.NewServer(&door{
-		admit: func(ctx context.Context, _ Asked) (Answer, error) {
-			time.Sleep(2 * patience)
-			return Answer{Name: "web1"}, ctx.Err()
-		},
-		log: func(err error) { t.Error(err) }, patience: patience, failures: newBucket(1, 1),
-	})
-	defer server.Close()
 	for half, want := range map[bool]string{true: "408 Request Timeout", false: "200 OK"} {
-		conn, err := net.Dial("tcp", server.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		send := good
-		if half {
-			send = good[:len(good)/2]
-		}
-		fmt.Fprintf(conn, "POST /join HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(good), send)
-		answer, err := io.ReadAll(conn)
-		if !strings.Contains(string(answer), want) {
-			t.Errorf("half a body: %v: %s %v", half, answer, err)
-		}
-		_ = conn.Close()
+		synctest.Test(t, func(t *testing.T) {
+			pipes := &pipes{made: make(chan net.Conn), closed: make(chan struct{})}
+			server := &http.Server{Handler: &door{
+				admit: func(ctx context.Context, _ Asked) (Answer, error) {
+					time.Sleep(2 * bodyTime)
+					return Answer{Name: "web1"}, ctx.Err()
+				},
+				log: func(err error) { t.Error(err) }, patience: bodyTime, failures: newBucket(1, 1),
+			}}
+			go func() { _ = server.Serve(pipes) }()
+			defer server.Close()
+			client, conn := net.Pipe()
+			pipes.made <- conn
+			send := askedFor(t, aToken(t))
+			began, length := time.Now(), len(send)
+			if half {
+				send = send[:length/2]
+			}
+			fmt.Fprintf(client, "POST /join HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", length, send)
+			answer, err := io.ReadAll(client)
+			if took := time.Since(began); !strings.Contains(string(answer), want) || took < bodyTime {
+				t.Errorf("half a body: %v: after %s: %s %v", half, took, answer, err)
+			}
+			_ = client.Close()
+		})
 	}
 }
+
+// pipes is a listener whose connections a test makes.
+type pipes struct {
+	made   chan net.Conn
+	closed chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.made:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { close(p.closed); return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
 func FuzzAsked(f *testing.F) {
 	f.Add(askedFor(f, aToken(f)))

@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/pullet/pullet/unixsocket"
 )
 
 // ReadAsked reads what a new host asks, from one line of JSON.
@@ -27,7 +29,7 @@ func PostInside(ctx context.Context, socket, path string, body []byte) (*http.Re
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+			return unixsocket.Dial(ctx, socket)
 		},
 	}}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://datastore"+path, bytes.NewReader(body))

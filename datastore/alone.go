@@ -100,9 +100,13 @@ func (r Recovering) settle(ctx context.Context, at memberFiles) error {
 	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{{Scheme: peer.Scheme, Host: peer.Path}}, []url.URL{peer}
 	c.InitialCluster = c.Name + "=" + peer.String()
+	release, err := shorten(c, r.Dir)
+	if err != nil {
+		return err
+	}
 	server, err := embed.StartEtcd(c)
 	if err != nil {
-		return fmt.Errorf("etcd does not start with the record of this host: %w", err)
+		return errors.Join(fmt.Errorf("etcd does not start with the record of this host: %w", err), release())
 	}
 	select {
 	case <-server.Server.ReadyNotify():
@@ -113,7 +117,7 @@ func (r Recovering) settle(ctx context.Context, at memberFiles) error {
 	if err != nil {
 		server.Server.HardStop() // Close alone would wait until it is ready
 	}
-	(&member{r.Config, server, level}).stop()
+	(&member{r.Config, server, level, release}).stop()
 	return err
 }
 

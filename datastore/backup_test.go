@@ -15,6 +15,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/trust"
 )
 
@@ -313,10 +314,7 @@ func TestScheduledBackups(t *testing.T) {
 	f.Backup.Every = shortest * 3600
 	before := names()
 	f.serve()
-	time.Sleep(2 * time.Second)
-	if now := names(); !slices.Equal(before, now) {
-		t.Errorf("after a restart: %s, before %s", now, before)
-	}
+	patience.Stays(t, 2*time.Second, "no backup is made after a restart", func() bool { return slices.Equal(before, names()) })
 	f.end()
 
 	f.must(os.RemoveAll(dir))

@@ -7,6 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/internal/tier"
 	"github.com/pullet/pullet/state"
 )
 
@@ -15,9 +16,7 @@ import (
 // is lost takes its place.
 func TestHostileCarriers(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("a member is replaced, which takes a while")
-	}
+	tier.Long(t, "a member is replaced, which takes a while")
 	c := clustered(t, "db2", "db3", "db4", "db5", "db6")
 	offer := func(name string, change func(*state.Carrier)) {
 		t.Helper()

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pullet/pullet/internal/tier"
 	"github.com/pullet/pullet/state"
 )
 
@@ -47,7 +47,7 @@ func TestWrongRecord(t *testing.T) {
 func (c *cluster) spoil(name, key, value, other string) {
 	c.Helper()
 	c.until(name+" has the value", func() bool { return c.valueAt(name, key) == value })
-	time.Sleep(time.Second) // etcd writes its file every 100 ms; what is not in it comes anew from the log
+	c.flushed(name) // what is not in the file comes anew from the log
 	c.kill(name)
 	db, err := bbolt.Open(memberFiles(c.hosts[name].file(memberDir)).record(), 0o600, nil)
 	c.must(err)
@@ -92,9 +92,7 @@ func (c *cluster) valueAt(name, key string) string {
 // on, and the host comes again with the right record.
 func TestSpoiledRecord(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("members come, go and come again")
-	}
+	tier.Long(t, "members come, go and come again")
 	c := threeMembers(t)
 	const key = "/pullet/" + fleetName + "/hold/kept"
 	_, err := c.keeperAt("db1").Put(t.Context(), key, "right")
@@ -112,9 +110,7 @@ func TestSpoiledRecord(t *testing.T) {
 // serve.
 func TestRecordsDiffer(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("three members come one behind the other")
-	}
+	tier.Long(t, "three members come one behind the other")
 	c := threeMembers(t, "db4")
 	const key = "/pullet/" + fleetName + "/hold/kept"
 	_, err := c.keeperAt("db1").Put(t.Context(), key, "right")

@@ -63,9 +63,6 @@ const (
 // quota is how large etcd's file may be, in bytes.
 func (c Config) quota() int64 { return int64(cmp.Or(c.Quota, defaultQuota)) }
 
-// DefaultDir is where a datastore is when nothing else is said.
-const DefaultDir = "/var/lib/pullet-datastore"
-
 // Set reports that this host keeps a datastore.
 func (c Config) Set() bool { return c.Client != "" }
 

@@ -8,15 +8,15 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/internal/tier"
 )
 
 // TestDefragmentsInTurn: when most of the files of several members is free, each member makes its own smaller, one at a
 // time, and the one that leads comes last.
 func TestDefragmentsInTurn(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("writes more than 100 MiB at three members")
-	}
+	tier.Long(t, "writes more than 100 MiB at three members")
 	c := threeMembers(t)
 	leader := c.leader()
 	keeper := c.keeperAt(leader)

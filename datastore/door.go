@@ -17,6 +17,7 @@ import (
 
 	"github.com/pullet/pullet/authority"
 	"github.com/pullet/pullet/state"
+	"github.com/pullet/pullet/unixsocket"
 )
 
 // closeTime is how long a door has to answer who stands in it.
@@ -31,7 +32,7 @@ func (k doors) open(ctx context.Context) (closed func(), err error) {
 	if err := os.Remove(k.DoorSocket()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	inside, err := net.Listen("unix", k.DoorSocket()) // its directory is root's alone
+	inside, err := unixsocket.Listen(k.DoorSocket()) // its directory is root's alone
 	if err != nil {
 		return nil, fmt.Errorf("the door of this host: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/state"
 )
 
@@ -42,7 +43,7 @@ func (c *cluster) follow(names ...string) (pulls *atomic.Int64) {
 	for _, name := range names {
 		f := &follower{c: c, name: name, dir: c.TempDir(), endpoints: all.endpoints, bundle: c.bundle, pair: c.credentials[name]}
 		done.Go(func() {
-			for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
+			for ; ctx.Err() == nil; state.Pause(ctx, 100*time.Millisecond) {
 				if err := f.pull(ctx); ctx.Err() == nil && refused(err) {
 					c.Errorf("%s pulls: %v", f.name, err)
 				} else if ctx.Err() == nil && err != nil {
@@ -192,9 +193,5 @@ func (c *cluster) letsIn(name string, credentials []byte) bool {
 // eventually waits for what takes several elections.
 func (c *cluster) eventually(what string, holds func() bool) {
 	c.Helper()
-	for end := time.Now().Add(3 * time.Minute); !holds(); time.Sleep(200 * time.Millisecond) {
-		if time.Now().After(end) {
-			c.Fatal("never: ", what)
-		}
-	}
+	patience.UntilWithin(c.T, 2*time.Minute, what, holds)
 }

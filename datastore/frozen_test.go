@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pullet/pullet/internal/tier"
 )
 
 // leader is the host of the member that leads, as one that answers has it.
@@ -34,9 +36,7 @@ func (c *cluster) leader() string {
 // nothing, and carries the datastore no more. One that stands still for less goes on as a member.
 func TestFrozenLeader(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("elections and a replacement take a while")
-	}
+	tier.Long(t, "elections and a replacement take a while")
 	c := clustered(t, "db2", "db3", "db4")
 	c.wants("db1", wanted(1, 3, "db1", "db2", "db3", "db4"))
 	c.becomes("db1 db2 db3")
@@ -76,13 +76,10 @@ func (c *cluster) thaw(name string) {
 // three in the end, with all that is on record.
 func TestKilledAnywhere(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("each restart of a member takes a while")
-	}
+	tier.Long(t, "each restart of a member takes a while")
 	c := clustered(t, "db2", "db3")
 	c.wants("db1", wanted(1, 3, "db1", "db2", "db3"))
-	seed := uint64(time.Now().UnixNano())
-	t.Log("seed ", seed)
+	seed := tier.Seed(t)
 	chance := rand.New(rand.NewPCG(seed, seed))
 	for range 8 {
 		time.Sleep(time.Duration(chance.IntN(2500)) * time.Millisecond)

@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/internal/tier"
 	"github.com/pullet/pullet/state"
 	"github.com/pullet/pullet/trust"
 )
@@ -50,6 +51,7 @@ func (c *cluster) listens(name string, file bool) {
 // does not.
 func TestKilledBeforeItListens(t *testing.T) {
 	t.Parallel()
+	tier.Long(t, "three members come one behind the other")
 	c := clustered(t, "db2", "db3")
 	c.listens("db1", false)
 	c.wants("db1", wanted(1, 3, "db1", "db2", "db3"))
@@ -61,6 +63,7 @@ func TestKilledBeforeItListens(t *testing.T) {
 // was added and not told, another one was removed and is told and moved away from all the same.
 func TestKilledBetweenSteps(t *testing.T) {
 	t.Parallel()
+	tier.Long(t, "three members come one behind the other")
 	c := clustered(t, "db2", "db3", "db4")
 	c.listens("db1", true)
 	keeper := c.keeperAt("db1")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/pullet/pullet/authority"
 	"github.com/pullet/pullet/freeport"
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/state"
 )
 
@@ -109,11 +110,7 @@ func (f *fleet) serve() {
 // until waits for a condition.
 func (f *fleet) until(what string, holds func() bool) {
 	f.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			f.Fatal("never: ", what)
-		}
-	}
+	patience.UntilWithin(f.T, time.Minute, what, holds)
 }
 
 // client is a client of etcd with somebody's certificate, and with nothing of pullet's between them.

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/internal/tier"
 	"github.com/pullet/pullet/state"
 )
 
@@ -110,9 +111,7 @@ func TestDiskFull(t *testing.T) {
 // then. Nobody removes it for that.
 func TestLostKey(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("two members come, which takes a while")
-	}
+	tier.Long(t, "two members come, which takes a while")
 	c := clustered(t, "db2", "db3")
 	c.hosts["db2"].lost.Store(true)
 	c.must(os.Remove(c.hosts["db2"].file(recipientFile)))

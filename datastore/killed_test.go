@@ -14,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/internal/tier"
 	"github.com/pullet/pullet/state"
 )
 
@@ -60,6 +61,8 @@ func (f *fleet) child() *exec.Cmd {
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	f := made(t)
+	seed := tier.Seed(t)
+	random := rand.New(rand.NewPCG(seed, 0))
 	for round := range 2 {
 		c := f.child()
 		s := f.store("admin")
@@ -67,9 +70,9 @@ func TestKilled(t *testing.T) {
 		for n := range 6 {
 			names = append(names, fmt.Sprintf("web%d-%d", round, n))
 		}
-		kill := time.AfterFunc(time.Duration(50+rand.IntN(250))*time.Millisecond, func() { _ = c.Process.Kill() })
+		last := random.IntN(len(names))
 		var lost []string
-		for _, name := range names {
+		for n, name := range names {
 			i, token, err := authority.Invite(name, authority.Node, "admin", time.Now().Add(time.Hour).UTC())
 			f.must(err)
 			if err := s.Identities.Invite(t.Context(), state.Invitation{Invitation: i}); err != nil {
@@ -77,6 +80,9 @@ func TestKilled(t *testing.T) {
 				break
 			}
 			delete(f.credentials, name)
+			if n == last {
+				go func() { _ = c.Process.Kill() }()
+			}
 			credentials, err := f.asks(token)
 			if err != nil {
 				lost = append(lost, name)
@@ -84,7 +90,6 @@ func TestKilled(t *testing.T) {
 			}
 			f.credentials[name] = credentials
 		}
-		kill.Stop()
 		_ = c.Process.Kill()
 		_ = c.Wait()
 		f.serve()

@@ -34,8 +34,9 @@ const (
 // member is the etcd of a datastore that this process runs.
 type member struct {
 	Config
-	server *embed.Etcd
-	level  zap.AtomicLevel // of what etcd logs
+	server  *embed.Etcd
+	level   zap.AtomicLevel // of what etcd logs
+	release func() error    // see shorten
 }
 
 // startMember starts the member and waits until it serves. Together with others it waits for so many of them that they
@@ -49,18 +50,22 @@ func startMember(ctx context.Context, c Config, name string, options []grpc.Serv
 	// What it warns of is what the keeper looks up, such as whether a user is there.
 	level := zap.NewAtomicLevelAt(zapcore.DPanicLevel) // why it does not start is returned
 	config.ZapLoggerBuilder = loggedFrom(level)
-	if err := errors.Join(c.diskRoom(), c.bornAnew()); err != nil {
+	if err := errors.Join(c.diskRoom(), c.bornAnew(), state.AwaitUnlocked(ctx, config.Dir)); err != nil {
+		return nil, err
+	}
+	release, err := shorten(config, c.Dir)
+	if err != nil {
 		return nil, err
 	}
 	server, err := embed.StartEtcd(config)
 	if err != nil {
-		return nil, fmt.Errorf("etcd does not start: %w", joining{c}.why(err, time.Now()))
+		return nil, errors.Join(fmt.Errorf("etcd does not start: %w", joining{c}.why(err, time.Now())), release())
 	}
 	level.SetLevel(zapcore.ErrorLevel)
-	m := &member{c, server, level}
+	m := &member{c, server, level, release}
 	// From here on it has a record: begun anew without one, it would be another member under the same name.
 	if err := os.Remove(c.file(joiningFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		server.Close()
+		m.stop()
 		return nil, err
 	}
 	var late <-chan time.Time
@@ -80,7 +85,7 @@ func startMember(ctx context.Context, c Config, name string, options []grpc.Serv
 		err = fmt.Errorf("etcd is not ready after %s", startTimeout)
 	}
 	server.Server.HardStop() // Close alone would wait until it is ready
-	server.Close()
+	m.stop()
 	return nil, err
 }
 
@@ -180,6 +185,7 @@ func (c Config) connect(ctx context.Context, fleet string) (*state.Store, error)
 func (m *member) stop() {
 	m.level.SetLevel(zapcore.DPanicLevel)
 	m.server.Close()
+	_ = m.release() // nothing was written through it
 }
 
 // failed is why etcd ended by itself.

@@ -5,6 +5,9 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/pullet/pullet/internal/patience"
+	"github.com/pullet/pullet/internal/tier"
 )
 
 // TestReopenFails: a member that was stopped to be started anew, and does not start, was not removed by others: what it
@@ -24,7 +27,7 @@ func TestReopenFails(t *testing.T) {
 	wantError(t, "rotate", err, bundleFile)
 	select {
 	case err = <-ended:
-	case <-time.After(time.Minute):
+	case <-time.After(patience.Stretch(time.Minute)):
 		t.Fatal("it goes on")
 	}
 	wantError(t, "the datastore", err, bundleFile)
@@ -42,6 +45,7 @@ func TestReopenFails(t *testing.T) {
 // alone, and says so.
 func TestPeerPortInUse(t *testing.T) {
 	t.Parallel()
+	tier.Long(t, "three members come one behind the other")
 	c := clustered(t, "db2", "db3")
 	l, err := net.Listen("tcp", c.hosts["db1"].peer())
 	c.must(err)

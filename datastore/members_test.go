@@ -3,6 +3,7 @@ package datastore
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/state"
 )
 
@@ -193,7 +195,7 @@ func (c *cluster) pulls(name string) {
 	})
 	go func() {
 		defer close(done)
-		for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
+		for ; ctx.Err() == nil; state.Pause(ctx, 100*time.Millisecond) {
 			if h.failed() {
 				c.start(name)
 			}
@@ -289,16 +291,13 @@ func wanted(seq, count int, hosts ...string) state.Wanted {
 // becomes waits until these are the voters, and nobody learns.
 func (c *cluster) becomes(voters string) {
 	c.Helper()
-	var last listed
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	patience.SucceedsWithin(c.T, 90*time.Second, "the members are "+voters, func() error {
 		got, err := c.members(c.Context())
-		if err == nil && strings.Join(got.voters, " ") == voters && len(got.learners) == 0 {
-			return
+		if err == nil && (strings.Join(got.voters, " ") != voters || len(got.learners) > 0) {
+			err = fmt.Errorf("members %v, learners %v", got.voters, got.learners)
 		}
-		if last = got; time.Now().After(end) {
-			c.Fatalf("the members are %v, learners %v (%v), and never %s", last.voters, last.learners, err, voters)
-		}
-	}
+		return err
+	})
 }
 
 // logs waits until a host logs a text.

@@ -11,6 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/pullet/pullet/internal/tier"
 	"github.com/pullet/pullet/state"
 )
 
@@ -88,8 +89,24 @@ func threeMembers(t *testing.T, further ...string) *cluster {
 	for _, name := range []string{"db1", "db2", "db3"} {
 		c.until(name+" serves as a member", func() bool { return puts(c.at(name), "kept") == nil })
 	}
-	time.Sleep(time.Second) // etcd writes its file every 100 ms, and what is killed before knows less of the members
+	for _, name := range []string{"db1", "db2", "db3"} {
+		c.flushed(name) // a member that is killed before knows less of the members
+	}
 	return c
+}
+
+// flushed waits until everything that a member has applied is in its file, which etcd writes every 100 ms.
+func (c *cluster) flushed(name string) {
+	c.Helper()
+	client, record, began := c.at(name), memberFiles(c.hosts[name].file(memberDir)).record(), time.Now()
+	c.until(name+" writes its file", func() bool {
+		if err := puts(client, "flushed"); err != nil {
+			return false
+		}
+		info, err := os.Stat(record)
+		c.must(err)
+		return info.ModTime().After(began)
+	})
 }
 
 // TestRecover: of three members two die, and the third one goes on alone with all that was written. Hosts see another
@@ -132,6 +149,7 @@ func TestRecover(t *testing.T) {
 // reach the one that went on alone, their record is put aside.
 func TestRecoverRunning(t *testing.T) {
 	t.Parallel()
+	tier.Long(t, "three members come one behind the other")
 	c := threeMembers(t, "db4")
 	c.kill("db3")
 	c.signal("db1", syscall.SIGSTOP)
@@ -152,6 +170,7 @@ func TestRecoverRunning(t *testing.T) {
 // TestRecoverTail: what a member has and does not know to count is kept. Others may have had it, and confirmed it.
 func TestRecoverTail(t *testing.T) {
 	t.Parallel()
+	tier.Long(t, "three members come one behind the other")
 	c := threeMembers(t)
 	first := c.at("db1")
 	c.signal("db2", syscall.SIGSTOP)
@@ -174,6 +193,7 @@ func TestRecoverTail(t *testing.T) {
 // TestRecoverKilled: a recovery that was killed is done again. One that fails puts back what there was.
 func TestRecoverKilled(t *testing.T) {
 	t.Parallel()
+	tier.Long(t, "three members come one behind the other")
 	c := threeMembers(t)
 	first := c.at("db1")
 	for _, name := range []string{"db1", "db2", "db3"} {
@@ -298,9 +318,7 @@ func TestRecoverLiar(t *testing.T) {
 // would be a quorum of the cluster that was lost: their record is put aside.
 func TestRestoreEndsMembers(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("three members come one behind the other")
-	}
+	tier.Long(t, "three members come one behind the other")
 	c := threeMembers(t)
 	third := c.at("db3")
 	before := c.clusterAt(third)

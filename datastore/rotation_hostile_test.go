@@ -6,7 +6,10 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/internal/tier"
 	"github.com/pullet/pullet/state"
 )
 
@@ -34,12 +37,33 @@ func (f *fleet) own() *authority.Authority {
 	return k.authority
 }
 
+// looks waits until the keeper has looked at the record of the rotation n times, each time from start to end. At each
+// look it says first how it is, with a lease. If that was revoked, it takes another one.
+func (f *fleet) looks(s *state.Store, n int) {
+	f.Helper()
+	var lease int64
+	says := func() bool {
+		got, err := s.Client.Get(f.Context(), "/pullet/prod/datastore/reach/"+f.Node)
+		f.must(err)
+		if len(got.Kvs) > 0 {
+			lease = got.Kvs[0].Lease
+		}
+		return len(got.Kvs) > 0
+	}
+	f.until("the keeper looks", says)
+	for range n + 1 { // the last look has ended when another one begins
+		_, err := s.Client.Revoke(f.Context(), clientv3.LeaseID(lease))
+		f.must(err)
+		f.until("the keeper looks again", says)
+	}
+}
+
 // TestRotationRefuses: whoever writes etcd neither has a member believe an authority of his own, or one from before,
 // nor keeps the fleet from rotating in order.
 func TestRotationRefuses(t *testing.T) {
 	t.Parallel()
 	f := made(t)
-	f.every = 50 * time.Millisecond
+	f.every = 10 * time.Millisecond
 	f.serve()
 	s, first := f.keeperStore(), f.own()
 	host, elsewhere := Candidate{f.Config}, Candidate{Config{Dir: t.TempDir()}}
@@ -57,7 +81,7 @@ func TestRotationRefuses(t *testing.T) {
 		t.Helper()
 		r.At = time.Now().UTC()
 		f.plant(s, r)
-		time.Sleep(500 * time.Millisecond) // ten looks
+		f.looks(s, 3)
 		if got := f.own(); got.Fingerprint() != believes.Fingerprint() || !bytes.Equal(got.Bundle(), believes.Bundle()) {
 			t.Fatalf("%s: it believes %s", what, got.Bundle())
 		}
@@ -152,6 +176,10 @@ func TestRotationHalfDone(t *testing.T) {
 		}},
 	} {
 		t.Run(one.what, func(t *testing.T) {
+			t.Parallel()
+			if one.phase != state.RotationSign {
+				tier.Long(t, "a whole rotation each")
+			}
 			f := made(t)
 			f.serve()
 			f.end()

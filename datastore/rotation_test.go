@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pullet/pullet/internal/patience"
+	"github.com/pullet/pullet/internal/tier"
 	"github.com/pullet/pullet/state"
 )
 
@@ -35,9 +37,7 @@ func TestRotation(t *testing.T) {
 // authority signed which it had first.
 func several(t *testing.T, count int, more ...string) (c *cluster, old []byte) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("each of several members starts anew twice")
-	}
+	tier.Long(t, "each of several members starts anew twice")
 	names := []string{"db1", "db2", "db3", "db4", "db5"}[:count]
 	c = clustered(t, append(slices.Clone(names[1:]), more...)...)
 	w := wanted(1, count, append(slices.Clone(names), more...)...)
@@ -83,12 +83,9 @@ func TestRotationOfFive(t *testing.T) {
 	_, err = Rotate(t.Context(), c.hosts["db1"].Config, true)
 	wantError(t, "finish", err, "the members of the datastore do not all believe the new authority yet")
 	c.eventually("the others have it", func() bool { return c.hosts["db2"].has(nextFile) && c.hosts["db5"].has(nextFile) })
-	time.Sleep(2 * time.Second)
-	for _, name := range names {
-		if a := c.authorityAt(name); a.Fingerprint() != before {
-			t.Error(name, " signs with the next authority")
-		}
-	}
+	patience.Stays(t, 2*time.Second, "no member signs with the next authority", func() bool {
+		return !slices.ContainsFunc(names, func(name string) bool { return c.authorityAt(name).Fingerprint() != before })
+	})
 	c.start("db3")
 	c.follow("db3")
 	c.rotates(before, old, names...)
@@ -148,8 +145,7 @@ func TestRotationKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	c, old := several(t, 3)
 	before := c.authorityAt("db1").Fingerprint()
-	seed := uint64(time.Now().UnixNano())
-	t.Log("seed ", seed)
+	seed := tier.Seed(t)
 	chance := rand.New(rand.NewPCG(seed, seed))
 	_, err := Rotate(t.Context(), c.hosts["db1"].Config, false)
 	c.must(err)

@@ -9,6 +9,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/pullet/pullet/internal/tier"
 )
 
 // damage writes over a part of a file.
@@ -26,9 +28,7 @@ func (c *cluster) damage(file string, from, to int) {
 // When the others have removed it, its record is put aside, and the host comes again with an empty disk.
 func TestDamagedRecord(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("members come, go and come again")
-	}
+	tier.Long(t, "members come, go and come again")
 	for what, damage := range map[string]func(c *cluster, at memberFiles){
 		"its log": func(c *cluster, at memberFiles) {
 			all, err := filepath.Glob(at.log() + "/*.wal")

@@ -7,6 +7,8 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/internal/tier"
 )
 
 // turn asks for the turn of a host as its agent does.
@@ -20,9 +22,7 @@ func (c *cluster) turn(name string) Turn {
 // TestTurn: one member at a time may be away, and only when each other one is there.
 func TestTurn(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("three members come one behind the other")
-	}
+	tier.Long(t, "three members come one behind the other")
 	c := threeMembers(t)
 	c.until("each serves", func() bool { return c.hosts["db2"].has(socketName) && c.hosts["db3"].has(socketName) })
 	c.until("db2 may be away", func() bool { return c.turn("db2") == Turn{} })

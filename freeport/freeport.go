@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"testing"
 )
 
 // lowest is the first port that may be taken: those below it are of known services.
@@ -65,4 +66,14 @@ func kernels() (first, last int) {
 		return 0, 0
 	}
 	return first, last
+}
+
+// AddressFor returns an address for a test, which it ends if there is none.
+func AddressFor(t testing.TB) string {
+	t.Helper()
+	at, err := Address()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
 }

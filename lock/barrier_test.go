@@ -11,6 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/state"
 )
 
@@ -355,7 +356,7 @@ func TestBarrierLeaseGone(t *testing.T) {
 	q := f.request("db1", "db")
 	f.die(q)
 	began := time.Now()
-	if _, err := NewSteps(f.Store, q).Arrive(f.ctx, joint("db"), Done); !errors.Is(err, state.ErrLeaseLost) || time.Since(began) > 5*time.Second {
+	if _, err := NewSteps(f.Store, q).Arrive(f.ctx, joint("db"), Done); !errors.Is(err, state.ErrLeaseLost) || time.Since(began) > patience.Stretch(5*time.Second) {
 		t.Errorf("after %s: %v", time.Since(began), err)
 	}
 	for _, e := range f.events(NewSteps(f.Store, q).key(joint("db"), "")) {

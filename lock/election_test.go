@@ -12,6 +12,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/state"
 )
 
@@ -208,7 +209,7 @@ func TestElectionLeaseGone(t *testing.T) {
 	q := f.request("m1", "master")
 	f.die(q)
 	began := time.Now()
-	if _, err := NewSteps(f.Store, q).Elect(f.ctx, of(1)); !errors.Is(err, state.ErrLeaseLost) || time.Since(began) > 5*time.Second {
+	if _, err := NewSteps(f.Store, q).Elect(f.ctx, of(1)); !errors.Is(err, state.ErrLeaseLost) || time.Since(began) > patience.Stretch(5*time.Second) {
 		t.Errorf("after %s: %v", time.Since(began), err)
 	}
 }
@@ -383,7 +384,7 @@ func TestPublishLarge(t *testing.T) {
 	}
 	began := time.Now()
 	err = c.Publish(f.ctx, chosenStep("huge"), "", state.StepResult{Result: "ok"}, make([]byte, 2<<20+1), 0)
-	if !errors.Is(err, state.ErrTooLarge) || time.Since(began) > 5*time.Second {
+	if !errors.Is(err, state.ErrTooLarge) || time.Since(began) > patience.Stretch(5*time.Second) {
 		t.Errorf("after %s: %v", time.Since(began), err)
 	}
 	if got, err := f.Client.Get(f.ctx, c.steps.resultKey(chosenStep("huge"), ""), clientv3.WithPrefix(), clientv3.WithCountOnly()); err != nil || got.Count != 0 {

@@ -247,8 +247,7 @@ func (c *crowd) rollout(hold time.Duration) {
 		a := c.nodes[i]
 		turn := NewTurn(a.store, a.req)
 		wait, err := turn.Try(c.ctx)
-		for state.Unanswered(err) { // the next pull asks again
-			time.Sleep(time.Second)
+		for state.Unanswered(err) && state.Pause(c.ctx, time.Second) { // the next pull asks again
 			wait, err = turn.Try(c.ctx)
 		}
 		if err == nil && wait != nil {

@@ -10,6 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/state"
 )
 
@@ -75,7 +76,7 @@ func TestSwitchWakes(t *testing.T) {
 			<-told
 			began := time.Now()
 			c.lift(f)
-			if err := <-admitted; err != nil || time.Since(began) > 5*time.Second {
+			if err := <-admitted; err != nil || time.Since(began) > patience.Stretch(5*time.Second) {
 				t.Errorf("after %s: %v", time.Since(began), err)
 			}
 		})

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/freeport"
+	"github.com/pullet/pullet/internal/patience"
 )
 
 // TestRecord: what counts goes on, what a pull could not learn stays, and a wait at one gate has one begin.
@@ -112,15 +113,13 @@ func TestKilled(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		patience.UntilWithin(t, time.Minute, "it counts", func() bool {
 			r, err := Load(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Pulls["success"] > last+3 {
-				break
-			}
-		}
+			return r.Pulls["success"] > last+3
+		})
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -261,17 +260,15 @@ func TestNodeExporter(t *testing.T) {
 		}
 	})
 	read := ""
-	for deadline := time.Now().Add(20 * time.Second); read == "" && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	patience.Succeeds(t, "it listens", func() error {
 		answer, err := http.Get("http://" + at + "/metrics")
 		if err != nil {
-			continue // it does not listen yet
+			return err
 		}
 		body, err := io.ReadAll(answer.Body)
-		if err := errors.Join(err, answer.Body.Close()); err != nil {
-			t.Fatal(err)
-		}
 		read = string(body)
-	}
+		return errors.Join(err, answer.Body.Close())
+	})
 	sample := regexp.MustCompile(`(?m)^pullet_`)
 	have, want := len(sample.FindAllString(read, -1)), len(sample.FindAllString(string(text), -1))
 	if have != want || want == 0 || !strings.Contains(read, "\nnode_textfile_scrape_error 0\n") {

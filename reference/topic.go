@@ -6,7 +6,6 @@ package reference
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -15,6 +14,7 @@ import (
 	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/internal/lazyregexp"
 	"github.com/pullet/pullet/render"
 )
 
@@ -202,7 +202,7 @@ func asYAML(v reflect.Value) string {
 	return strings.TrimSpace(string(out))
 }
 
-var defaultAtEnd = regexp.MustCompile(`(?:^|[;,] )(with [^;,]+ )?default:? ([^;]+?)\.?$`)
+var defaultAtEnd = lazyregexp.New(`(?:^|[;,] )(with [^;,]+ )?default:? ([^;]+?)\.?$`)
 
 // cutDefault takes what a comment says last of the default out of it.
 func cutDefault(text string) (rest, value string) {

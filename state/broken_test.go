@@ -15,6 +15,8 @@ import (
 
 	"github.com/gofrs/flock"
 	"go.uber.org/zap"
+
+	"github.com/pullet/pullet/internal/patience"
 )
 
 // TestDamagedMember: what power loss can leave of a member's files either heals, or is an error that says what to move
@@ -44,9 +46,7 @@ func TestDamagedMember(t *testing.T) {
 			dir, err := os.MkdirTemp("", "member")
 			must(t, err)
 			t.Cleanup(func() { // an etcd that could not start may still make its next log file
-				for os.RemoveAll(dir) != nil {
-					time.Sleep(time.Millisecond)
-				}
+				patience.Succeeds(t, "remove its directory", func() error { return os.RemoveAll(dir) })
 			})
 			must(t, os.CopyFS(dir, os.DirFS(whole)))
 			member := filepath.Join(dir, "member", "member")

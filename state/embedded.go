@@ -91,7 +91,7 @@ func (e *embedded) config(data string, client, peer url.URL) *embed.Config {
 
 // serve launches the member, once its files are free, and waits until it is ready.
 func (e *embedded) serve(ctx context.Context, c *embed.Config) error {
-	if err := unlocked(ctx, c.Dir); err != nil {
+	if err := AwaitUnlocked(ctx, c.Dir); err != nil {
 		return err
 	}
 	if err := e.launch(c); err != nil {

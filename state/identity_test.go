@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pullet/pullet/internal/tier"
 )
 
 // TestCloned: hosts with copies of one state directory are told apart, both are refused, and one goes on when the other
@@ -85,9 +87,7 @@ func TestSameHost(t *testing.T) {
 
 // TestBooted: a host that booted takes its name over; an earlier boot that comes back is another host.
 func TestBooted(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits for a lease that is not renewed")
-	}
+	tier.Long(t, "waits for a lease that is not renewed")
 	t.Parallel()
 	s := open(t, t.TempDir())
 	began := time.Now()

@@ -35,7 +35,7 @@ func parseKey(prefix, key string) (Key, error) {
 	}
 	parts := strings.Split(rest, "/")
 	why, nearest := "pullet knows no such key", (*kind)(nil)
-	for _, s := range shapes[parts[0]] {
+	for _, s := range shapes()[parts[0]] {
 		if nearest == nil {
 			nearest = s.kind
 		}

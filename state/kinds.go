@@ -1,6 +1,9 @@
 package state
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // kind is one kind of record: the shape of its key, in which words in capitals stand for names, what reads its value,
 // who writes it, and what a record counts as that cannot be read.
@@ -150,14 +153,14 @@ type shape struct {
 }
 
 // shapes are those of all kinds by the first part of the key.
-var shapes = func() map[string][]shape {
+var shapes = sync.OnceValue(func() map[string][]shape {
 	out := map[string][]shape{}
 	for i := range kinds {
 		words := strings.Split(kinds[i].shape, "/")
 		out[words[0]] = append(out[words[0]], shape{words, &kinds[i]})
 	}
 	return out
-}()
+})
 
 // What records that cannot be read count as.
 const (

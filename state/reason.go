@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // reason is why there is no connection, such as a certificate that expired: etcd's client says only that time is over.
@@ -72,7 +73,7 @@ func (r *reason) of(err error) error {
 }
 
 // jargon is what the client puts around why it has no connection.
-var jargon = regexp.MustCompile(
+var jargon = lazyregexp.New(
 	`rpc error: code = \w+ desc = (?:latest balancer error: )?(?:connection error: desc = )?` +
 		`(?:"?transport: (?:Error while dialing: )?(?:dial \S+ \S+: )?(?:connect: )?([^"]+)"?)?`,
 )
@@ -88,10 +89,10 @@ func (e *plainError) Unwrap() error { return e.error }
 
 // mute is what the client says of a server that accepts a connection and then says nothing: its port is another one
 // each time.
-var mute = regexp.MustCompile(`"?error reading server preface: .*`)
+var mute = lazyregexp.New(`"?error reading server preface: .*`)
 
 // cutOff is what the client says of a connection that ended in the middle of a request.
-var cutOff = regexp.MustCompile(
+var cutOff = lazyregexp.New(
 	`(?:closing transport due to: )?(?:connection error: desc = )?"?error reading from server: .*`,
 )
 

@@ -22,7 +22,7 @@ func (s *Store) Whose(key string) (family, name string) {
 	}
 	rest, ours := strings.CutPrefix(key, s.prefix)
 	parts := strings.Split(rest, "/")
-	of := shapes[parts[0]]
+	of := shapes()[parts[0]]
 	if !ours || len(of) == 0 {
 		return otherFamily, ""
 	}

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pullet/pullet/internal/patience"
 )
 
 // TestRunLockOfAKilledRun: a run that meets the lock of a process which was just killed gets the lock when the kernel
@@ -20,9 +22,7 @@ func TestRunLockOfAKilledRun(t *testing.T) {
 			holder, child := lockedBy(t, dir)
 			wantHeld(t, dir, holder.Process.Pid, "killed")
 			must(t, holder.Process.Kill())
-			for !reaped && !dead(holder.Process.Pid) {
-				time.Sleep(time.Millisecond)
-			}
+			patience.Until(t, "the holder is dead", func() bool { return reaped || dead(holder.Process.Pid) })
 			if reaped {
 				_ = holder.Wait() // it was killed
 			}

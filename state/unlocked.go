@@ -11,9 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unlocked waits until nobody has a lock on the log of a member. A command that this process starts has those of a
-// member that it just closed for a moment, until it is executed.
-func unlocked(ctx context.Context, member string) error {
+// AwaitUnlocked waits until no process has a lock on the log of the etcd member in a directory, at most startTimeout. A
+// command that this process starts keeps the locks of a member that was just closed until it is executed. etcd ends the
+// whole process when it finds such a lock.
+func AwaitUnlocked(ctx context.Context, member string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	wal := filepath.Join(member, "member", "wal")

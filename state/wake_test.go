@@ -8,6 +8,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/internal/patience"
 )
 
 // TestAwait: the bell wakes at once, also when it rang before anybody listened; a context that ends says so.
@@ -17,7 +19,7 @@ func TestAwait(t *testing.T) {
 	must(t, err)
 	must(t, func() error { _, err := s.Versions.Propose(ctx, Version{ID: "v"}, nil, rev); return err }())
 	began := time.Now()
-	if !s.Bells.Await(ctx, s.Bells.Key(), 1, time.Minute) || time.Since(began) > 5*time.Second {
+	if !s.Bells.Await(ctx, s.Bells.Key(), 1, time.Minute) || time.Since(began) > patience.Stretch(5*time.Second) {
 		t.Errorf("it rang before, and nobody woke for %s", time.Since(began))
 	}
 	ended, cancel := context.WithCancel(ctx)
@@ -43,9 +45,9 @@ func TestAwaitLost(t *testing.T) {
 		t.Error("it is connected")
 	}
 	heard := make(chan bool, 1)
-	go func() { heard <- s.Bells.Listen(ctx, s.Bells.Key()).Await(ctx, 1<<40, time.Minute) }()
+	listener := s.Bells.Listen(ctx, s.Bells.Key()) // when the watch is there
+	go func() { heard <- listener.Await(ctx, 1<<40, time.Minute) }()
 	lost := Lost(ctx, s)
-	time.Sleep(100 * time.Millisecond) // they listen
 	must(t, member.Close())
 	for _, ends := range []func(){func() { <-lost }, func() {
 		if <-heard {
@@ -56,7 +58,7 @@ func TestAwaitLost(t *testing.T) {
 		go func() { ends(); close(ended) }()
 		select {
 		case <-ended:
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience.Stretch(20 * time.Second)):
 			t.Fatal("nobody was told")
 		}
 	}
@@ -91,7 +93,7 @@ func TestAwaitWork(t *testing.T) {
 	select {
 	case err := <-woken:
 		must(t, err)
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience.Stretch(10 * time.Second)):
 		t.Fatal("not woken")
 	}
 }
@@ -143,7 +145,7 @@ func TestResumeWakes(t *testing.T) {
 	select {
 	case err := <-woken:
 		must(t, err)
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience.Stretch(10 * time.Second)):
 		t.Error("not woken")
 	}
 }
@@ -174,14 +176,10 @@ func TestAwaitWorkOfOthers(t *testing.T) {
 	go func() { woken <- s.Bells.AwaitWork(ctx, "web1", "v1", seen) }()
 	const each = 2 // reads of a look
 	for n := range int64(3) {
-		for counts.n.Load() < (n+1)*each {
-			time.Sleep(time.Millisecond)
-		}
+		patience.Until(t, "it looks", func() bool { return counts.n.Load() >= (n+1)*each })
 		ring(s.Bells.wakeHostsOp([]string{"web2", "web10"}))
 	}
-	for counts.n.Load() < 4*each {
-		time.Sleep(time.Millisecond)
-	}
+	patience.Until(t, "it looks", func() bool { return counts.n.Load() >= 4*each })
 	select {
 	case err := <-woken:
 		t.Fatal("it woke for others", err)
@@ -191,7 +189,7 @@ func TestAwaitWorkOfOthers(t *testing.T) {
 	select {
 	case err := <-woken:
 		must(t, err)
-	case <-time.After(time.Minute):
+	case <-time.After(patience.Stretch(time.Minute)):
 		t.Fatal("it did not wake")
 	}
 	if forOthers("", "web1") || forOthers("hosts web1", "web1") || !forOthers("hosts web10", "web1") {

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // RulesFile is where a repository keeps its rules.
@@ -74,7 +76,7 @@ func parseRule(text string) (r rule, err error) {
 }
 
 // wildcards takes a pattern apart.
-var wildcards = regexp.MustCompile(`\*\*|\*|\?|[^*?]+`)
+var wildcards = lazyregexp.New(`\*\*|\*|\?|[^*?]+`)
 
 // expression is a pattern as a regular expression.
 func expression(pattern string) string {

@@ -11,10 +11,10 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"regexp"
 	"strings"
 
 	"github.com/pullet/pullet/gitremote"
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // Client does what is asked and nothing else: a redirect, which it does not follow, would hand the headers on to
@@ -66,4 +66,4 @@ func SetHeaders(header http.Header, file string) error {
 	return lines.Err()
 }
 
-var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+var headerName = lazyregexp.New("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")

@@ -22,7 +22,9 @@ func beside(t *testing.T, c actiontest.Example) {
 	}
 }
 
-// TestContract holds every action against what all of them promise.
+// TestContract holds every action against what all of them promise: a run that is stopped before it begins starts
+// nothing, then the example's check, and an action that checks finds nothing to do afterwards also where nothing is on
+// record. One scene serves all three, because many are costly to make.
 func TestContract(t *testing.T) {
 	for _, spec := range action.All() {
 		cases := examples[spec.Name]
@@ -33,24 +35,12 @@ func TestContract(t *testing.T) {
 			t.Run(spec.Name+"/"+c.Name, func(t *testing.T) {
 				beside(t, c)
 				s := c.Scene(t)
-				c.Check(s, s.MustBind(spec.Name, c.Params), spec.Passive)
-			})
-		}
-	}
-}
-
-// TestCheckedActions: after a run, an action that checks finds nothing also where nothing is on record.
-func TestCheckedActions(t *testing.T) {
-	for _, spec := range action.All() {
-		for _, c := range examples[spec.Name] {
-			if c.Fails != "" || c.Unseen || strings.HasPrefix(c.Name, "without") || strings.HasPrefix(c.Name, "a list") || spec.Passive {
-				continue // no guard: the record is its check
-			}
-			t.Run(spec.Name+"/"+c.Name, func(t *testing.T) {
-				beside(t, c)
-				s := c.Scene(t)
 				p := s.MustBind(spec.Name, c.Params)
-				s.Run(p)
+				startsNothing(s, p)
+				c.Check(s, p, spec.Passive)
+				if c.Fails != "" || c.Unseen || strings.HasPrefix(c.Name, "without") || strings.HasPrefix(c.Name, "a list") || spec.Passive {
+					return // no guard: the record is its check
+				}
 				s.State = t.TempDir()
 				if r := s.Plan(p); r.Outcome != apply.OK {
 					t.Errorf("check after apply: %s %q, want ok", r.Outcome, r.Summary)
@@ -60,26 +50,21 @@ func TestCheckedActions(t *testing.T) {
 	}
 }
 
-// TestCancelledBefore: with a context that ended, nothing is started.
-func TestCancelledBefore(t *testing.T) {
+// startsNothing runs a program with a context that ended.
+func startsNothing(s *actiontest.Scene, p *apply.Program) {
+	s.T.Helper()
+	state := s.State
+	s.State = s.T.TempDir()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	for _, spec := range action.All() {
-		for _, c := range examples[spec.Name] {
-			t.Run(spec.Name+"/"+c.Name, func(t *testing.T) {
-				beside(t, c)
-				s := c.Scene(t)
-				p := s.MustBind(spec.Name, c.Params)
-				before := s.Tree()
-				if r := s.RunAll(ctx, p); r.Stopped == "" {
-					t.Errorf("it was not stopped: %s", r.Why())
-				}
-				for _, d := range actiontest.Differences(before, s.Tree()) {
-					t.Errorf("it changed: %s", d)
-				}
-			})
-		}
+	before := s.Tree()
+	if r := s.RunAll(ctx, p); r.Stopped == "" {
+		s.T.Errorf("it was not stopped: %s", r.Why())
 	}
+	for _, d := range actiontest.Differences(before, s.Tree()) {
+		s.T.Errorf("a run that was stopped before it began changed: %s", d)
+	}
+	s.State = state
 }
 
 // mistake is a set of parameters that cannot be right, and what is said of it.

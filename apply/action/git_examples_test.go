@@ -1,10 +1,13 @@
 package action_test
 
 import (
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
+	"testing/fstest"
 
 	"github.com/pullet/pullet/apply/action/actiontest"
 )
@@ -61,11 +64,19 @@ v1
 // twoCommits is a repository with the branches main and old, and an annotated tag.
 func twoCommits(s *actiontest.Scene) { bare(s, commits) }
 
-// bare makes a repository at /srv/up.git, with what git fast-import reads. That takes two processes, where commits by
-// hand take twenty.
+// imported are the files of bare repositories, by what git fast-import read. Each is imported once.
+var imported sync.Map
+
+// bare makes a repository at /srv/up.git, with what git fast-import reads.
 func bare(s *actiontest.Scene, commits string) {
 	s.T.Helper()
 	s.Plant("d srv/up.git 755")
+	if files, known := imported.Load(commits); known {
+		if err := os.CopyFS(s.Path("srv/up.git"), files.(fs.FS)); err != nil {
+			s.T.Fatal(err)
+		}
+		return
+	}
 	for _, args := range [][]string{{"init", "-q", "--bare", "--template=", "-b", "main"}, {"fast-import", "--quiet"}} {
 		cmd := exec.Command("git", args...)
 		cmd.Dir, cmd.Stdin = s.Path("srv/up.git"), strings.NewReader(commits)
@@ -74,6 +85,26 @@ func bare(s *actiontest.Scene, commits string) {
 			s.T.Fatalf("git %s: %v\n%s", args[0], err, out)
 		}
 	}
+	files := fstest.MapFS{}
+	from := os.DirFS(s.Path("srv/up.git"))
+	err := fs.WalkDir(from, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == "." {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		files[path] = &fstest.MapFile{Mode: info.Mode()}
+		if !d.IsDir() {
+			files[path].Data, err = fs.ReadFile(from, path)
+		}
+		return err
+	})
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	imported.Store(commits, files)
 }
 
 // checkedOut is the same with a checkout of the branch old.

@@ -4,18 +4,20 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/actiontest"
+	"github.com/pullet/pullet/internal/tier"
 	"golang.org/x/sys/unix"
 )
 
@@ -66,15 +68,16 @@ func hostileCases() []hostileCase {
 // that is root's alone gets out.
 func TestHostile(t *testing.T) {
 	actiontest.NeedRoot(t)
-	times := map[string]time.Duration{"links": 10 * time.Second, "names": 5 * time.Second, "pipes": 3 * time.Second}
+	runs := map[string]int{"links": 8, "names": 4, "pipes": 4}
+	seed := tier.Seed(t)
 	for _, c := range hostileCases() {
-		for kind, long := range times {
-			if testing.Short() {
-				long = 400 * time.Millisecond
+		for kind, n := range runs {
+			if tier.Soaking() {
+				n *= 100
 			}
 			t.Run(c.name+"/"+kind, func(t *testing.T) {
 				t.Parallel()
-				hostileScene(t, c, kind).attack(c, long)
+				hostileScene(t, c, kind).attack(c, n, seed)
 			})
 		}
 	}
@@ -140,25 +143,43 @@ func (g *siege) outside() map[string]string {
 	return out
 }
 
-// attack runs the action again and again, and the user beside it.
-func (g *siege) attack(c hostileCase, long time.Duration) {
+// stepsPerRun is how many things the user exchanges while an action runs once.
+const stepsPerRun = 60
+
+// attack runs the action n times, and the user takes its steps beside each run.
+func (g *siege) attack(c hostileCase, n int, seed uint64) {
 	g.T.Helper()
+	runtime.LockOSThread() // the user dies with the thread that started it, and actions end threads
+	defer runtime.UnlockOSThread()
 	var programs []*apply.Program
 	for _, params := range c.params {
 		programs = append(programs, g.MustBind(c.action, params))
 	}
 	user := exec.Command("/proc/self/exe", "-test.run=^TestHostileUser$")
-	user.Env = append(os.Environ(), hostileDir+"="+g.home, hostileKind+"="+g.kind)
+	user.Env = append(os.Environ(), hostileDir+"="+g.home, hostileKind+"="+g.kind, "PULLET_TEST_SEED="+fmt.Sprint(seed))
 	user.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: hostileUID, Gid: hostileUID}, Pdeathsig: syscall.SIGKILL}
 	user.Dir = "/"
+	begin, err := user.StdinPipe()
+	if err != nil {
+		g.T.Fatal(err)
+	}
+	took, err := user.StdoutPipe()
+	if err != nil {
+		g.T.Fatal(err)
+	}
 	if err := user.Start(); err != nil {
 		g.T.Fatal(err)
 	}
-	ended := time.Now().Add(long)
-	runs, did := 0, 0
+	did := 0
 	encoded := base64.StdEncoding.EncodeToString([]byte(canary)) // as file.content returns it
-	for ; time.Now().Before(ended); runs++ {
-		r := g.Run(programs[runs%len(programs)])
+	for run := range n {
+		if _, err := begin.Write([]byte{1}); err != nil {
+			g.T.Fatal(err)
+		}
+		r := g.Run(programs[run%len(programs)])
+		if _, err := io.ReadFull(took, make([]byte, 1)); err != nil {
+			g.T.Fatal("the user ended: ", err)
+		}
 		if r.Outcome == apply.Changed {
 			did++
 		}
@@ -174,7 +195,7 @@ func (g *siege) attack(c hostileCase, long time.Duration) {
 	if err := user.Wait(); err != nil && user.ProcessState.Exited() {
 		g.T.Errorf("the user ended by itself: %v", err)
 	}
-	g.T.Logf("%d runs, %d changed something", runs, did)
+	g.T.Logf("%d of %d runs changed something", did, n)
 	for _, d := range actiontest.Differences(g.before, g.outside()) {
 		g.T.Errorf("outside of the user's directory: %s", d)
 	}
@@ -215,37 +236,46 @@ func TestHostileUser(t *testing.T) {
 	if err := os.Chdir(home); err != nil {
 		t.Fatal(err)
 	}
-	for {
-		hostileStep(os.Getenv(hostileKind))
+	kind, random := os.Getenv(hostileKind), rand.New(rand.NewPCG(tier.Seed(t), 0))
+	for begin := make([]byte, 1); ; {
+		if _, err := os.Stdin.Read(begin); err != nil {
+			return
+		}
+		for range stepsPerRun {
+			hostileStep(random, kind)
+		}
+		if _, err := os.Stdout.Write(begin); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
 // hostileStep puts one thing in the place of another. What fails is tried again.
-func hostileStep(kind string) {
-	pick := func(list ...string) string { return list[rand.IntN(len(list))] }
+func hostileStep(random *rand.Rand, kind string) {
+	pick := func(list ...string) string { return list[random.IntN(len(list))] }
 	at := pick("f", "d", "d/sub", "d/f", "d/sub/f", ".f.pullet", "d/.f.pullet", ".ssh", ".ssh/authorized_keys", "d/.git", "d/.git/HEAD", "d/.git/index", ".d.pullet")
 	up := strings.Repeat("../", 2+strings.Count(at, "/"))
-	other := "other-" + fmt.Sprint(rand.IntN(8))
+	other := "other-" + fmt.Sprint(random.IntN(8))
 	_ = os.RemoveAll(other)
 	switch kind {
 	case "links":
 		_ = os.Symlink(up+pick("etc", "etc/shadow", "etc/cron.d", "etc/cron.d/job", "etc/sub", "etc/new", "etc/f"), other)
 	case "names":
-		_ = os.Rename("name-"+fmt.Sprint(rand.IntN(20))+pick("-shadow", "-job"), other)
+		_ = os.Rename("name-"+fmt.Sprint(random.IntN(20))+pick("-shadow", "-job"), other)
 	case "pipes":
-		if rand.IntN(2) == 0 {
+		if random.IntN(2) == 0 {
 			_ = unix.Mkfifo(other, 0o644)
 		} else if f, err := os.Create(other); err == nil {
 			_ = errors.Join(f.Truncate(20<<30), f.Close())
 		}
 	}
-	if unix.Renameat2(unix.AT_FDCWD, other, unix.AT_FDCWD, at, unix.RENAME_EXCHANGE) != nil && rand.IntN(2) == 0 {
+	if unix.Renameat2(unix.AT_FDCWD, other, unix.AT_FDCWD, at, unix.RENAME_EXCHANGE) != nil && random.IntN(2) == 0 {
 		_ = os.Rename(other, at)
 	}
-	if rand.IntN(3) > 0 { // and back
+	if random.IntN(3) > 0 { // and back
 		_ = unix.Renameat2(unix.AT_FDCWD, other, unix.AT_FDCWD, at, unix.RENAME_EXCHANGE)
 	}
-	if rand.IntN(4) == 0 {
+	if random.IntN(4) == 0 {
 		hostileNormal()
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/actiontest"
+	"github.com/pullet/pullet/internal/patience"
 )
 
 // TestTimeSleepStops when it is told to.
@@ -18,7 +19,7 @@ func TestTimeSleepStops(t *testing.T) {
 	o.Gates = holds{ask: func(context.Context) error { cancel(); return nil }} // just before it starts
 	began := time.Now()
 	r, err := p.Run(ctx, o)
-	if err != nil || r.Stopped == "" || r.Failed() || time.Since(began) > 2*time.Second {
+	if err != nil || r.Stopped == "" || r.Failed() || time.Since(began) > patience.Stretch(2*time.Second) {
 		t.Errorf("%v stopped %q after %s, failed %v", err, r.Stopped, time.Since(began), r.Failed())
 	}
 }

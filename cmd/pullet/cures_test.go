@@ -31,12 +31,12 @@ func cures() []cure {
 		{state.WaitMembers, "pullet datastore status", "look at pullet-etcd on web2: pullet datastore status", "datastore_turn", "exec sh -eu etcd.sh 2; exits 0 pullet pull"},
 		{state.WaitNewer, "the next pull follows", "", "gate_abandoned", "as web1; exits 0 pullet pull"},
 
-		{state.WaitWindow, "it opens", "", "gate_canary", "cp soon repo/pullet.yaml; exits 0 pullet pull --wait 20s"},
+		{state.WaitWindow, "it opens", "", "gate_canary", "cp soon repo/pullet.yaml; exits 0 pullet pull --wait 60s"},
 		{state.WaitPause, "pullet rollout resume", "", "rollout_pause", "exits 0 pullet rollout resume"},
 		{state.WaitDisabled, "pullet enable", "", "switches", "exits 0 pullet enable --role web"},
 		{state.WaitOneVersion, "pullet enable", `(one version\)`, "switches", "exits 0 pullet enable --role web; exits 0 pullet pull"},
 		{state.WaitFreeze, "pullet enable", "", "switches_all_changes", "exits 0 pullet enable --host web1"},
-		{state.WaitLimit, "rollingRules", `its limit is 0; raise rollout\.rollingRules`, "gate_frozen", "cp thawed repo/pullet.yaml; exits 0 pullet pull --wait 0s"},
+		{state.WaitLimit, "rollingRules", `its limit is 0; raise rollout\.rollingRules`, "gate_slot", "cp thawed repo/pullet.yaml; exits 0 pullet pull --wait 0s"},
 		{state.WaitHalt, "pullet rollout resume", "", "rollout_resume", "exits 0 pullet rollout resume --role canary; exits 0 pullet pull --wait 0s"},
 		{state.WaitUnknown, "pullet rollout settle", "", "target_unknown", "exits 0 pullet rollout settle cluster/migrate --done; exits 0 pullet pull"},
 		{state.WaitStore, "pullet rollout resume --store", "", "store_restored", "exits 0 pullet rollout resume --store; exits 0 pullet pull"},
@@ -47,7 +47,7 @@ func cures() []cure {
 		{state.WaitRefused, "pullet pull --accept-rewind", "", "repository_refused", "exits 0 pullet pull --accept-rewind; exits 0 pullet failures"},
 		{state.WaitStale, "git ls-remote", "", "repository_stale", "mv away repo; exits 0 pullet pull"},
 		{state.WaitLease, "the next pull", "", "../../lock/turn_test.go", ""},
-		{state.WaitOrphan, "kill -- -", "", "gate_orphan", "exits 0 pullet pull"},
+		{state.WaitOrphan, "kill -- -", "", "gate_killed", "exits 0 pullet pull"},
 		{state.WaitTime, "the next pull goes on", "", "pull_stopped", "exits 0 pullet pull"},
 		{state.WaitClone, "pullet decommission --force", "with copies of one state directory", "cloned", "exits 0 pullet decommission --force web1; exits 0 pullet pull"},
 		{state.WaitName, "pullet decommission --force", "if this host replaces it, stop pullet there, then run: pullet decommission --force web1", "cloned", "exits 0 pullet decommission --force web1; exits 0 pullet pull"},
@@ -59,14 +59,14 @@ func cures() []cure {
 		{state.HolderUnseen, "nodes/", "", "gate_canary", "as can1; exits 0 pullet pull --wait 0s"},
 		{state.HolderFailed, "pullet failures", "", "status_soak", "as can1; exits 0 pullet pull; as web1; exits 0 pullet pull --wait 60s"},
 		{state.HolderParked, "pullet status", "can1 waits itself for", "gate_canary_waits", "as can1; exits 0 pullet pull; as db1; exits 0 pullet pull"},
-		{state.HolderOff, "pullet enable", "", "gate_canary_shut", "exits 0 pullet enable --host can1"},
+		{state.HolderOff, "pullet enable", "", "gate_canary_halted", "exits 0 pullet enable --host can1"},
 	}
 }
 
 // rowCures are what ends the states of nodes that are no waits: of those that somebody has to end.
 func rowCures() map[string]cure {
 	return map[string]cure{
-		lost:     {says: "start it again, or give it up: pullet decommission web1", shown: "status_lost", does: "as web1; exits 0 pullet pull; exits 0 pullet decommission web1"},
+		lost:     {says: "start it again, or give it up: pullet decommission web1", shown: "status_cures", does: "as web1; exits 0 pullet pull; exits 0 pullet decommission web1"},
 		missing:  {says: "start it, remove it there, or give it up: pullet decommission db1", shown: "listed", does: "as db1; exits 0 pullet pull; exits 0 pullet decommission db2"},
 		failed:   {says: "is halted at", shown: "gate_halt", does: "commit repo 'a good port'; exits 0 pullet pull"},
 		pending:  {says: "it goes on at its next pull", shown: "status_soak", does: "exits 0 pullet pull --wait 0s"},

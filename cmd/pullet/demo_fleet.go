@@ -100,11 +100,10 @@ paths: {state: %s/state, hostVars: %s/vars.d}
 			return n, err
 		}
 	}
-	config, err := agent.ReadConfig(n.config)
+	config, err := agent.ReadConfig(n.config, n.root)
 	if err != nil {
 		return n, err
 	}
-	config.Root = n.root
 	log := logrus.New()
 	log.SetOutput(f.log)
 	n.agent, err = agent.New(config, build().Version, log.WithField("node", name))

@@ -127,7 +127,8 @@ func (a doctorCmd) examine(ctx context.Context) []finding {
 	if err != nil {
 		return []finding{{"configuration", bad, err.Error(), "fix it, or name another with --config"}}
 	}
-	found := []finding{{Check: "configuration", State: fine, What: a.config}}
+	file, _ := configFile(a.app) // it was read
+	found := []finding{{Check: "configuration", State: fine, What: file}}
 	if err := config.CheckMachine(); err != nil {
 		found[0] = finding{"configuration", bad, err.Error(), "until this is fixed every pull fails"}
 	}

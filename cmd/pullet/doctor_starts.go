@@ -6,10 +6,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // starts checks that something starts pulls on this host: a unit of systemd that is enabled, or a line of a crontab.
@@ -103,7 +104,7 @@ func installed(root string) bool {
 }
 
 // pullsLine is a line of a crontab, or of a script that cron runs, with pullet pull.
-var pullsLine = regexp.MustCompile(`^[^#]*\bpullet\b.*\bpull\b`)
+var pullsLine = lazyregexp.New(`^[^#]*\bpullet\b.*\bpull\b`)
 
 // elsewhere is what a line names that acts only where systemd is not the init, as that of the packages does.
 const elsewhere = "/run/systemd/system"

@@ -12,21 +12,20 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pullet/pullet/internal/harness/process"
+	"github.com/pullet/pullet/internal/patience"
 )
 
 // until waits for a condition.
 func (d *desk) until(what string, is func() bool) {
 	d.Helper()
-	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			d.Fatalf("never: %s", what)
-		}
-	}
+	patience.UntilWithin(d, 30*time.Second, what, is)
 }
 
 // living are the processes that a process started, and that live.
 func living(pid int) []int {
-	return slices.DeleteFunc(children(pid), func(n int) bool { return !alive(n) })
+	return slices.DeleteFunc(process.Children(pid), func(n int) bool { return !alive(n) })
 }
 
 // alive reports that a process runs.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -11,6 +12,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pullet/pullet/freeport"
+	"github.com/pullet/pullet/internal/patience"
 )
 
 // etcdPage is docs/etcd.md, to be run below a directory of its own with an etcd on this machine.
@@ -99,7 +103,7 @@ func readEtcdPage(t *testing.T) *etcdPage {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	_, port, _ := net.SplitHostPort(freePort(t))
+	_, port, _ := net.SplitHostPort(freeport.AddressFor(t))
 	here := strings.NewReplacer(
 		"0.0.0.0:2379", "127.0.0.1:"+port, "etcd1.example.org:2379", "localhost:"+port, "etcd1.example.org", "localhost",
 		"/etc/etcd/pki", dir+"/authority", "/var/lib/etcd", dir+"/data", "/var/backups", dir,
@@ -155,16 +159,14 @@ func (p *etcdPage) server(block string) {
 	}
 	p.stop = sync.OnceFunc(func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); _ = log.Close() })
 	p.t.Cleanup(p.stop)
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		if c, err := net.Dial("tcp", "127.0.0.1:"+p.port); err == nil {
-			_ = c.Close()
-			return
-		}
-		if time.Now().After(end) {
+	patience.SucceedsWithin(p.t, time.Minute, "etcd answers", func() error {
+		c, err := net.Dial("tcp", "127.0.0.1:"+p.port)
+		if err != nil {
 			text, _ := os.ReadFile(log.Name())
-			p.t.Fatalf("etcd does not answer:\n%s", text)
+			return fmt.Errorf("%w\n%s", err, text)
 		}
-	}
+		return c.Close()
+	})
 }
 
 // host gives a host its certificate and configuration, with more in its etcd part.

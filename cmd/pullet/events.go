@@ -109,6 +109,10 @@ func (a eventsCmd) show(ctx context.Context, store *state.Store) error {
 	if a.follow {
 		return a.goOn(ctx, store, lines, page)
 	}
+	return a.print(lines)
+}
+
+func (a eventsCmd) print(lines []eventLine) error {
 	if len(lines) == 0 && (a.output == "table" || a.output == "wide") {
 		_, err := fmt.Fprintln(a.out, "nothing of that kind happened")
 		return err

@@ -44,7 +44,9 @@ func fleetCreateCommand(a *app) *cobra.Command {
 	f.StringVar(&o.Door, "door", "", "HOST:PORT at which hosts join (default: the address, port "+datastore.DoorPort+")")
 	f.StringVar(&o.Peer, "peer", "", "HOST:PORT for further members (default: the address, port "+datastore.PeerPort+")")
 	f.BoolVar(&o.noDoor, "no-door", false, "nobody joins over the network: fleet add lets hosts in over ssh")
-	f.StringVar(&o.Dir, "dir", "", "where the datastore is kept (default: "+datastore.DefaultDir+")")
+	f.StringVar(
+		&o.Dir, "dir", "", "where the datastore is kept (default: "+string(agent.DefaultDatastore)+" below --root)",
+	)
 	f.StringVar(&o.operator, "operator", "admin", "the name of the operator who has the first certificate")
 	return c
 }

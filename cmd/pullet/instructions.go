@@ -35,7 +35,11 @@ func (a *app) instructionsText(from string, in io.Reader) (name string, text []b
 	case strings.HasPrefix(strings.TrimSpace(from), "{"):
 		return "the text", []byte(from), nil
 	case from == "":
-		from = filepath.Join(filepath.Dir(a.config), "upgrade.json")
+		config, err := configFile(a)
+		if err != nil {
+			return "", nil, err
+		}
+		from = filepath.Join(filepath.Dir(config), "upgrade.json")
 	}
 	text, err = ownfile.Read(from)
 	return from, text, err

@@ -59,7 +59,11 @@ func (a joinCmd) join(cmd *cobra.Command, o joining, args []string) error {
 	if err := o.check(args); err != nil {
 		return err
 	}
-	j, err := agent.Join(a.config, a.rootDir, o.again)
+	file, err := configFile(a.app)
+	if err != nil {
+		return err
+	}
+	j, err := agent.Join(file, a.rootDir, o.again)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/pullet/pullet/internal/tier"
 )
 
 // besideLast are the scripts of whole rollouts, with gates, failures and operators, that fleets of two releases of
@@ -17,7 +19,7 @@ import (
 func besideLast() []string {
 	return []string{
 		"gate_canary", "gate_halt", "gate_killed", "gate_roles", "gate_serialize", "gate_slot", "gate_sync", "gate_target",
-		"gate_target_several", "gate_total", "reaction_gates", "rollout_overtaken", "rollout_start",
+		"gate_target_several", "gate_total", "reaction_gates", "gate_abandoned", "rollout_start",
 		"switches_midrun", "target_role",
 	}
 }
@@ -26,9 +28,7 @@ func besideLast() []string {
 // run the one and some the other, whichever of them proposes, holds a slot, opens a barrier or is asked by an operator.
 // What only this one reads it writes when an operator says that no node runs the last one any more.
 func TestLastRelease(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the last release: run without -short")
-	}
+	tier.Soak(t, "builds the last release, and runs fleets of two releases")
 	// Not parallel: it takes the processors, and the time of members of a datastore counts in other tests.
 	bin := lastRelease(t)
 	for _, old := range []string{"first", "second"} {

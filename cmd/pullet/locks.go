@@ -35,34 +35,41 @@ func locksCommand(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if len(locks) == 0 && (a.output == "table" || a.output == "wide") {
-					_, err := fmt.Fprintln(a.out, "nobody holds a gate")
-					return err
-				}
-				most := 5
-				if a.output == "wide" {
-					most = len(locks) + 1<<20
-				}
-				return a.list(locks, "KIND\tNAME\tHOLDER\tSTEP\tSINCE\tWAITING", func(w io.Writer) {
-					for _, l := range locks {
-						fmt.Fprintf(
-							w,
-							"%s\t%s\t%s\t%s\t%s\t%s\n",
-							l.Kind,
-							l.Name,
-							l.holder(most),
-							orDash(l.Step),
-							age(w, l.Since),
-							l.waiters(most),
-						)
-					}
-				})
+				return locksCmd{a}.print(locks)
 			})
 		},
 	}
 }
 
-// readLocks are all gates, with who waits at each.
+// locksCmd is pullet locks.
+type locksCmd struct{ *app }
+
+func (a locksCmd) print(locks []heldLock) error {
+	if len(locks) == 0 && (a.output == "table" || a.output == "wide") {
+		_, err := fmt.Fprintln(a.out, "nobody holds a gate")
+		return err
+	}
+	most := 5
+	if a.output == "wide" {
+		most = len(locks) + 1<<20
+	}
+	return a.list(locks, "KIND\tNAME\tHOLDER\tSTEP\tSINCE\tWAITING", func(w io.Writer) {
+		for _, l := range locks {
+			fmt.Fprintf(
+				w,
+				"%s\t%s\t%s\t%s\t%s\t%s\n",
+				l.Kind,
+				l.Name,
+				l.holder(most),
+				orDash(l.Step),
+				age(w, l.Since),
+				l.waiters(most),
+			)
+		}
+	})
+}
+
+// readLocks reads all gates, with who waits at each.
 func readLocks(ctx context.Context, store *state.Store) ([]heldLock, error) {
 	o, err := store.Views.Fleet(ctx, false)
 	if err != nil {
@@ -72,6 +79,11 @@ func readLocks(ctx context.Context, store *state.Store) ([]heldLock, error) {
 	if err != nil {
 		return nil, err
 	}
+	return locksOf(o, locks), nil
+}
+
+// locksOf returns gates with who waits at each, sorted.
+func locksOf(o *state.Overview, locks []state.Lock) []heldLock {
 	waits := viewOf(o).Waits
 	out := []heldLock{}
 	for _, l := range locks {
@@ -87,7 +99,7 @@ func readLocks(ctx context.Context, store *state.Store) ([]heldLock, error) {
 	slices.SortFunc(out, func(a, b heldLock) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Place, b.Place))
 	})
-	return out, nil
+	return out
 }
 
 // waits finds who waits for the gate, and what clears it: where they wait for more than that, what an operator can do.

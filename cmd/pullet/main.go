@@ -96,7 +96,7 @@ type app struct {
 	streams   []*stream // out and err
 	color     string
 	times     string
-	config    string
+	config    string // "": the default; see configFile
 	rootDir   string
 	output    string
 	logFormat string
@@ -132,8 +132,12 @@ func (a *app) root() *cobra.Command {
 	root.Flags().Bool("version", false, "show the version of pullet") // else cobra takes what follows it for its value
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exit{exitUsage, flagError(err)} })
 	f := root.PersistentFlags()
-	f.StringVar(&a.config, "config", agent.DefaultConfig, "the node's configuration")
-	f.StringVar(&a.rootDir, "root", "/", "apply everything below this directory")
+	f.StringVar(
+		&a.config, "config", "", "the node's configuration (default: "+string(agent.DefaultConfig)+" below --root)",
+	)
+	f.StringVar(
+		&a.rootDir, "root", "/", "the directory that is / for steps, and for the default paths of pullet itself",
+	)
 	f.StringVarP(&a.output, "output", "o", "table", "how to print: table, wide, json or yaml")
 	f.StringVar(&a.color, "color", "auto", "colours: auto (on a terminal), always or never")
 	f.StringVar(
@@ -313,11 +317,21 @@ func (a *app) logger() *logrus.Entry {
 	return logrus.NewEntry(l)
 }
 
-// readConfig reads the node's configuration with the flags that override it.
+// configFile returns the file of the node's configuration.
+func configFile(a *app) (string, error) {
+	if a.config != "" {
+		return a.config, nil
+	}
+	return agent.DefaultConfig.Below(a.rootDir)
+}
+
+// readConfig reads the node's configuration.
 func (a *app) readConfig() (agent.Config, error) {
-	c, err := agent.ReadConfig(a.config)
-	c.Root = a.rootDir
-	return c, err
+	file, err := configFile(a)
+	if err != nil {
+		return agent.Config{}, err
+	}
+	return agent.ReadConfig(file, a.rootDir)
 }
 
 // isUnverified reports a commit that is not signed as this host demands.

@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pullet/pullet/internal/tier"
 )
 
 // TestPackages: a commit gives the same packages again, whatever the machine looks like. The program in them says their
 // version, their list of modules says nothing of when and where, and lintian finds nothing that has no reason.
 func TestPackages(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds packages: run without -short")
-	}
+	tier.Long(t, "builds packages")
 	first, second := t.TempDir(), t.TempDir()
 	buildPackages(t, first, "022", "TZ=UTC", "LANG=C")
 	buildPackages(t, second, "077", "TZ=Asia/Tokyo", "LANG=de_DE.UTF-8", "GOFLAGS=-buildvcs=false", "GOAMD64=v3", "CGO_ENABLED=1")

@@ -61,12 +61,17 @@ func planCommand(a *app) *cobra.Command {
 // state directory that done removes.
 func (a *app) planConfig(dir string) (c agent.Config, done func() error, err error) {
 	done = func() error { return nil }
-	if _, err := os.Stat(a.config); dir == "" || !errors.Is(err, fs.ErrNotExist) {
+	file, err := configFile(a)
+	if err != nil {
+		return c, done, err
+	}
+	if _, err := os.Stat(file); dir == "" || !errors.Is(err, fs.ErrNotExist) {
 		c, err := a.readConfig()
 		return c, done, err
 	}
-	c = agent.Default()
-	c.Root = a.rootDir
+	if c, err = agent.DefaultBelow(a.rootDir); err != nil {
+		return c, done, err
+	}
 	if c.Node.Name, err = os.Hostname(); err != nil {
 		return c, done, err
 	}

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
@@ -32,11 +33,11 @@ func printYAML(w io.Writer, v any) error {
 	if err != nil {
 		return err
 	}
-	var value any
-	if err := yaml.Load(data, &value); err != nil { // JSON is YAML
+	value, err := render.FromJSON(string(data))
+	if err != nil {
 		return err
 	}
-	out, err := yaml.Dump(value, yaml.WithIndent(2))
+	out, err := yaml.Dump(render.PlainNumbers(value), yaml.WithIndent(2))
 	if err != nil {
 		return err
 	}

@@ -73,10 +73,7 @@ func reactionsCommand(a *app) *cobra.Command {
 				if v.Unread, err = readUnread(ctx, store); err != nil {
 					return err
 				}
-				if done, err := a.structured(v); done || err != nil {
-					return err
-				}
-				return onPage(a.out, func(w io.Writer) { v.print(w, a.output == "wide") })
+				return v.show(a)
 			})
 		},
 	}
@@ -84,33 +81,51 @@ func reactionsCommand(a *app) *cobra.Command {
 	return c
 }
 
+// show prints what reactions wait for and how their runs ended, in the form that was asked for.
+func (v *reactionsView) show(a *app) error {
+	if done, err := a.structured(v); done || err != nil {
+		return err
+	}
+	return onPage(a.out, func(w io.Writer) { v.print(w, a.output == "wide") })
+}
+
 // readReactions reads what reactions wait for, and their runs since a time.
 func readReactions(ctx context.Context, store *state.Store, since time.Time) (*reactionsView, error) {
-	v := &reactionsView{Waiting: []reactionLine{}, Paused: []state.PausedReaction{}, Runs: []runLine{}}
 	reactor, err := store.Events.Reactor(ctx)
 	if err != nil {
 		return nil, err
 	}
-	v.Reactor = reactor
 	paused, err := store.Reactions.Paused(ctx)
 	if err != nil {
 		return nil, err
-	}
-	for _, name := range slices.Sorted(maps.Keys(paused)) {
-		v.Paused = append(v.Paused, paused[name])
 	}
 	groups, err := store.EventLog.Groups(ctx)
 	if err != nil {
 		return nil, err
 	}
+	runs, err := store.Reactions.Since(ctx, since)
+	v := newReactionsView(groups, paused, runs)
+	v.Reactor = reactor
+	return v, err
+}
+
+// newReactionsView sums up what reactions count, which of them are paused, and their runs.
+func newReactionsView(
+	groups []state.Group,
+	paused map[string]state.PausedReaction,
+	runs []state.ReactionStatus,
+) *reactionsView {
+	v := &reactionsView{Waiting: []reactionLine{}, Paused: []state.PausedReaction{}, Runs: []runLine{}}
+	for _, name := range slices.Sorted(maps.Keys(paused)) {
+		v.Paused = append(v.Paused, paused[name])
+	}
 	for _, g := range groups {
 		v.Waiting = append(v.Waiting, reactionLines(g, paused)...)
 	}
-	runs, err := store.Reactions.Since(ctx, since)
 	for _, r := range runs {
 		v.Runs = append(v.Runs, lineOf(r))
 	}
-	return v, err
+	return v
 }
 
 // reactionLines are the lines of a group: one for all hosts for which the same is said.

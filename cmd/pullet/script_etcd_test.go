@@ -20,6 +20,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/state"
 )
 
@@ -218,19 +219,22 @@ func fillDatastore(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	defer func() { ts.Check(etcd.Close()) }()
 	// What the keeper can free it frees when it looks, each half a minute: until then it is not known whether it is full.
-	var full time.Time
-	for i := 0; full.IsZero() || time.Since(full) < 35*time.Second; {
-		_, err = etcd.Put(context.Background(), fmt.Sprintf("/pullet/default/%s/%d", args[2], i), strings.Repeat("x", 64<<10))
-		switch {
-		case err == nil:
-			i, full = i+1, time.Time{}
-		case !errors.Is(err, rpctypes.ErrNoSpace):
-			ts.Fatalf("the datastore refuses more, and not because it is full: %v", err)
-		default:
-			if full.IsZero() {
-				full = time.Now()
+	full := time.Now()
+	i := 0
+	stays := patience.Wait(context.Background(), 10*time.Minute, func() bool {
+		for {
+			key := fmt.Sprintf("/pullet/default/%s/%d", args[2], i)
+			if _, err = etcd.Put(context.Background(), key, strings.Repeat("x", 64<<10)); err != nil {
+				break
 			}
-			time.Sleep(time.Second)
+			i, full = i+1, time.Now()
 		}
+		if !errors.Is(err, rpctypes.ErrNoSpace) {
+			ts.Fatalf("the datastore refuses more, and not because it is full: %v", err)
+		}
+		return time.Since(full) > 35*time.Second
+	})
+	if !stays {
+		ts.Fatalf("the datastore took %d records, and is still not full", i)
 	}
 }

@@ -20,6 +20,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pullet/pullet/freeport"
+	"github.com/pullet/pullet/internal/harness/cluster"
+	"github.com/pullet/pullet/internal/harness/lab"
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/state"
 )
 
@@ -28,14 +31,26 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"pullet": main, "lab": runLab, "on": runOn, "tty": runTerminal, etcdMember: runEtcdMember, editorProcess: runEditorProcess})
+	testscript.Main(utcTests{m}, map[string]func(){"pullet": main, "lab": lab.Main, "on": lab.OnMain, "tty": runTerminal, commandLines: runCommandLines, cluster.Program: cluster.Main, editorProcess: runEditorProcess})
+}
+
+// utcTests runs the tests of this process with UTC as its local time zone: printed times are the same everywhere.
+// The programs that scripts start have the zone of the machine, or the one that the script sets.
+type utcTests struct{ *testing.M }
+
+func (m utcTests) Run() int {
+	time.Local = time.UTC
+	return m.M.Run()
 }
 
 // TestScripts runs the specification of the command line. testdata/script/README.md says how to read and write a
 // script.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, scripts())
+	params := scripts()
+	setup := params.Setup
+	params.Setup = func(env *testscript.Env) error { return errors.Join(setup(env), shareProcess(env)) }
+	testscript.Run(t, params)
 }
 
 // scripts are the scripts, with the commands that they have.
@@ -45,7 +60,7 @@ func scripts() testscript.Params {
 		Dir:       "testdata/script",
 		Setup:     setupScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"address": freeAddress, "as": asNode, "calm": runCalm, "collector": runCollector, "commit": commitAll, "damage": damageRecord, "etcd": showEtcd, "exits": exits, "forge": forgeVersion, "gitserver": runGitServer, "keeps": runKeeps, "logstore": runLogStore, "lose": loseNode, "member": runMember, "milestones": milestones, "node": writeNode,
+			"address": freeAddress, "as": asNode, "calm": runCalm, "collector": runCollector, "commit": commitAll, "damage": damageRecord, "etcd": showEtcd, "exits": exits, "forge": forgeVersion, "gitserver": runGitServer, "keeps": runKeeps, "killed": runKilled, "logstore": runLogStore, "lose": loseNode, "member": runMember, "milestones": milestones, "node": writeNode,
 			"nospace": runNoSpace, "fill": fillDatastore, "react": react, "reacted": reacted, "receives": runReceives, "subst": substFiles,
 			"store": runStore, "tag": tagHead, "typed": isTyped, "waitfor": waitFor, "web": runWeb,
 		},
@@ -87,6 +102,11 @@ func setupScript(env *testscript.Env) error {
 	}
 	env.Setenv("PULLET_CONFIG", config)
 	env.Setenv("PULLET_ROOT", root)
+	poisoned, err := filepath.Abs("../../scripts/poisoned")
+	if err != nil {
+		return err
+	}
+	env.Setenv("POISONED", poisoned)
 	env.Values[memberOf{}] = &memberOf{}
 	for name, value := range map[string]string{
 		"HOME": env.WorkDir, "GIT_CONFIG_NOSYSTEM": "1",
@@ -99,12 +119,15 @@ func setupScript(env *testscript.Env) error {
 	return nil
 }
 
-// condition tells scripts who runs them: [root].
+// condition tells scripts who runs them: [root], and whether that user can mount what others do not see: [mounts].
 func condition(name string) (bool, error) {
-	if name != "root" {
-		return false, fmt.Errorf("there is no condition %q", name)
+	switch name {
+	case "root":
+		return os.Geteuid() == 0, nil
+	case "mounts":
+		return os.Geteuid() == 0 && exec.Command("unshare", "--mount", "true").Run() == nil, nil
 	}
-	return os.Geteuid() == 0, nil
+	return false, fmt.Errorf("there is no condition %q", name)
 }
 
 // setDate sets the time of the next commit: a minute after the one before, so that hashes are the same in every run.
@@ -130,8 +153,8 @@ func runGit(ts *testscript.TestScript, repo string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// commit REPO MESSAGE commits everything in a directory, which becomes a repository with the first commit. $HEAD is
-// then the short id.
+// commit REPO MESSAGE commits everything in a directory, which becomes a repository with the first commit. $COMMIT is
+// then its id, and $HEAD the short one.
 func commitAll(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: commit REPO MESSAGE")
@@ -142,7 +165,8 @@ func commitAll(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	runGit(ts, repo, "add", "-A")
 	runGit(ts, repo, "commit", "-q", "--allow-empty", "-m", args[1])
-	ts.Setenv("HEAD", runGit(ts, repo, "rev-parse", "HEAD")[:8])
+	ts.Setenv("COMMIT", runGit(ts, repo, "rev-parse", "HEAD"))
+	ts.Setenv("HEAD", ts.Getenv("COMMIT")[:8])
 	commits, err := strconv.Atoi(ts.Getenv("COMMITS"))
 	ts.Check(err)
 	setDate(ts.Setenv, commits+1)
@@ -201,17 +225,35 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	err = ts.Exec(args[1], args[2:]...)
-	code := 0
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		code = exit.ExitCode()
-	} else {
-		ts.Check(err)
-	}
+	code := execute(ts, args[1], args[2:])
 	if code != want {
 		ts.Fatalf("exit code %d, want %d", code, want)
 	}
+}
+
+// killed COMMAND... runs a command that a signal ends, and waits until nothing that it started below this root runs any
+// more: the next pull would wait for it.
+func runKilled(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: killed COMMAND...")
+	}
+	exits(ts, false, append([]string{"-1"}, args...))
+	mark := []byte("PULLET_ROOT=" + ts.Getenv("PULLET_ROOT") + "\x00")
+	ended := func() bool { return len(processesWith(ts, mark)) == 0 }
+	if !patience.Wait(context.Background(), time.Minute, ended) {
+		ts.Fatalf("processes of the command still run: %v", processesWith(ts, mark))
+	}
+}
+
+// processesWith returns the ids of the processes that have a variable in their environment. A process that ended
+// meanwhile, or belongs to another user, has none.
+func processesWith(ts *testscript.TestScript, variable []byte) []string {
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	ts.Check(err)
+	return slices.DeleteFunc(files, func(file string) bool {
+		text, err := os.ReadFile(file)
+		return err != nil || !bytes.Contains(append([]byte{0}, text...), append([]byte{0}, variable...))
+	})
 }
 
 // subst FILE... expands $WORK in files.
@@ -245,12 +287,13 @@ func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 	pattern, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
 	var text []byte
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if text, err = os.ReadFile(ts.MkAbs(args[1])); err == nil && pattern.Match(text) {
-			return
-		}
+	matches := func() bool {
+		text, err = os.ReadFile(ts.MkAbs(args[1]))
+		return err == nil && pattern.Match(text)
 	}
-	ts.Fatalf("%s never matched %s; it holds:\n%s", args[1], args[0], text)
+	if !patience.Wait(context.Background(), time.Minute, matches) {
+		ts.Fatalf("%s never matched %s; it holds:\n%s", args[1], args[0], text)
+	}
 }
 
 // milestones FILE PATTERNS checks that a file has lines that match the patterns of another file, in their order.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/pem"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/cgi"
@@ -80,9 +81,7 @@ func runReceives(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		body, err := io.ReadAll(r.Body)
 		if err == nil {
-			before, _ := os.ReadFile(file) // there may be none
-			text := string(before) + r.Header.Get("Authorization") + r.Header.Get("X-Signature") + string(body) + "\n"
-			err = os.WriteFile(file, []byte(text), 0o644)
+			err = appendText(file, r.Header.Get("Authorization")+r.Header.Get("X-Signature")+string(body)+"\n")
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -90,4 +89,15 @@ func runReceives(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 	ts.Defer(server.Close)
 	ts.Setenv("RECEIVER", server.URL)
+}
+
+// appendText adds a text to a file with one write: who reads the file meanwhile sees what was there before, or all of
+// it.
+func appendText(file, text string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
 }

@@ -50,18 +50,7 @@ func servicesCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			names := slices.Sorted(maps.Keys(o.Services))
-			if len(args) == 1 && !slices.Contains(names, args[0]) {
-				return unknown("service", args[0], names, "pullet services")
-			}
-			if len(args) == 1 {
-				names = args
-			}
-			list := instancesOf(o, names, ready)
-			if a.output == "hosts" || a.output == "hiera" {
-				list = servicesCmd{a}.used(list)
-			}
-			return servicesCmd{a}.printServices(list)
+			return servicesCmd{a}.show(o, args, ready)
 		},
 	}
 	c.Flags().BoolVar(&ready, "ready", false, "only those that are ready")
@@ -70,6 +59,22 @@ func servicesCommand(a *app) *cobra.Command {
 
 // servicesCmd is pullet services.
 type servicesCmd struct{ *app }
+
+// show prints the instances of the service that args name, or of all services.
+func (a servicesCmd) show(o *state.Overview, args []string, ready bool) error {
+	names := slices.Sorted(maps.Keys(o.Services))
+	if len(args) == 1 && !slices.Contains(names, args[0]) {
+		return unknown("service", args[0], names, "pullet services")
+	}
+	if len(args) == 1 {
+		names = args
+	}
+	list := instancesOf(o, names, ready)
+	if a.output == "hosts" || a.output == "hiera" {
+		list = a.used(list)
+	}
+	return a.printServices(list)
+}
 
 // servicesSeen are the services as this node saw them last, while the fleet's record is away. It says how old that is.
 func (a servicesCmd) servicesSeen(away error) (*state.Overview, error) {

@@ -222,6 +222,10 @@ func TestNextGate(t *testing.T) {
 			"role can: not upgraded yet: can1 (alive)|no action needed"},
 		"resumed, its own": {state.Status{Kind: state.WaitHalt, Gate: "role web (halted)", Halt: "web"}, nil, func(*state.Overview) {},
 			"lifted since its last pull: role web (halted)|" + goesOn},
+		"no longer paused": {state.Status{Kind: state.WaitPause, Gate: "the rollout (paused)"}, nil, func(*state.Overview) {},
+			"lifted since its last pull: the rollout (paused)|" + goesOn},
+		"no longer disabled": {state.Status{Kind: state.WaitDisabled, Gate: "role web (disabled)"}, nil, func(*state.Overview) {},
+			"lifted since its last pull: role web (disabled)|" + goesOn},
 		"resumed, not through": {halt, []string{"can"}, func(*state.Overview) {}, "role can: not upgraded yet: can1 (alive)|no action needed"},
 		"resumed, which failed": {halt, []string{"can"}, func(o *state.Overview) {
 			o.Statuses["can1"] = map[string]state.StatusLine{state.Rollout: {State: state.Failed, Status: state.Status{Version: "v2"}, Revision: 5}}

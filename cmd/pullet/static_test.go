@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pullet/pullet/internal/tier"
 )
 
 // TestStatic: the program that README.md says how to build needs no library of the host.
@@ -15,9 +17,7 @@ func TestStatic(t *testing.T) {
 	if err != nil || !strings.Contains(string(readme), "\nCGO_ENABLED=0 go install ./cmd/pullet ") {
 		t.Errorf("README.md does not build it without cgo: %v", err)
 	}
-	if testing.Short() {
-		t.Skip("links the program")
-	}
+	tier.Long(t, "links the program")
 	file := filepath.Join(t.TempDir(), "pullet")
 	build := exec.Command("go", "build", "-o", file, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -34,15 +34,20 @@ func statusCommand(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if done, err := a.structured(v); done || err != nil {
-					return err
-				}
-				return onPage(a.out, v.print)
+				return v.show(a)
 			})
 		},
 	}
 	c.Flags().BoolVar(&live, "watch", false, "show it again whenever something changes, until it is stopped")
 	return c
+}
+
+// show prints the fleet in the form that was asked for.
+func (v *fleetStatus) show(a *app) error {
+	if done, err := a.structured(v); done || err != nil {
+		return err
+	}
+	return onPage(a.out, v.print)
 }
 
 // readFleet reads the fleet's record, with who of it is at work.

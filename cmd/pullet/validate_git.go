@@ -34,6 +34,7 @@ func unfetched(dir string) (found render.ErrorList) {
 		}
 		return nil
 	})
+	attributes := map[string][]byte{}
 	for _, name := range files {
 		noted := name == ".gitmodules" || path.Base(name) == ".gitattributes"
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || !noted && info.Size() >= gitremote.MaxPointer {
@@ -44,6 +45,9 @@ func unfetched(dir string) (found render.ErrorList) {
 		case err != nil:
 		case noted:
 			found = append(found, keptElsewhere(name, text, files)...)
+			if path.Base(name) == ".gitattributes" {
+				attributes[name] = text
+			}
 		case gitremote.IsPointer(text):
 			found = append(
 				found,
@@ -54,6 +58,9 @@ func unfetched(dir string) (found render.ErrorList) {
 				},
 			)
 		}
+	}
+	if f, is := gitremote.Filtered(attributes, files); is {
+		found = append(found, &render.Error{Pos: render.Position{File: f.Name, Line: 1, Col: 1}, Message: f.Error()})
 	}
 	return found
 }

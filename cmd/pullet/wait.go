@@ -135,17 +135,21 @@ func isAway(err error) bool {
 	return ok && !away.Denied()
 }
 
-// outlast waits a while for etcd to answer again, and says once why it waits. The rollout goes on meanwhile, or waits
-// as well.
+// outage stands for the line that outlast printed: its words may differ at each look of one outage, as the kernel's
+// reason does.
+const outage = "etcd is away"
+
+// outlast waits a while for etcd to answer again, and says once for each outage why it waits: said is outage then. The
+// rollout goes on meanwhile, or waits as well.
 func outlast(ctx context.Context, w io.Writer, said string, away error) (string, error) {
-	if said != away.Error() {
+	if said != outage {
 		fmt.Fprintln(w, away)
 	}
 	select {
 	case <-ctx.Done():
 		return "", &exit{agent.ExitWaiting, fmt.Errorf("not finished: %w", away)}
 	case <-time.After(lookEvery):
-		return away.Error(), nil
+		return outage, nil
 	}
 }
 

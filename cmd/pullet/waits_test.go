@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/pullet/pullet/state"
 )
@@ -229,4 +231,25 @@ func hasKey(lit *ast.CompositeLit, name string) bool {
 		}
 	}
 	return false
+}
+
+// TestOutageIsSaidOnce: etcd that goes away under a connection is first a reset connection and then a broken pipe; that
+// is one outage and one line. The next outage has a line of its own.
+func TestOutageIsSaidOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		said := "2 upgrading"
+		for _, reason := range []string{"connection reset by peer", "broken pipe", "connection refused"} {
+			var err error
+			if said, err = outlast(t.Context(), &out, said, errors.New(reason)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := outlast(t.Context(), &out, "2 upgrading", errors.New("no route to host")); err != nil {
+			t.Fatal(err)
+		}
+		if want := "connection reset by peer\nno route to host\n"; out.String() != want {
+			t.Errorf("printed %q, want %q", out.String(), want)
+		}
+	})
 }

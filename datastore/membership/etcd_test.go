@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pullet/pullet/freeport"
+	"github.com/pullet/pullet/internal/patience"
+	"github.com/pullet/pullet/internal/tier"
 )
 
 // realEtcd is a cluster of members in this process.
@@ -67,42 +70,29 @@ func (r *realEtcd) peer() (address string) {
 // leader waits for one, and connects to it.
 func (r *realEtcd) leader() (int, *clientv3.Client) {
 	r.t.Helper()
-	for range 600 {
-		for i, m := range r.members {
-			if m.Server.Leader() == m.Server.MemberID() {
-				at := []string{m.Clients[0].Addr().String()}
-				client, err := clientv3.New(clientv3.Config{Endpoints: at, Logger: zap.NewNop()})
-				if err != nil {
-					r.t.Fatal(err)
-				}
-				r.t.Cleanup(func() { _ = client.Close() })
-				return i, client
-			}
-		}
-		time.Sleep(100 * time.Millisecond)
+	leads := -1
+	patience.UntilWithin(r.t, time.Minute, "a member leads", func() bool {
+		leads = slices.IndexFunc(r.members, func(m *embed.Etcd) bool { return m.Server.Leader() == m.Server.MemberID() })
+		return leads >= 0
+	})
+	at := []string{r.members[leads].Clients[0].Addr().String()}
+	client, err := clientv3.New(clientv3.Config{Endpoints: at, Logger: zap.NewNop()})
+	if err != nil {
+		r.t.Fatal(err)
 	}
-	r.t.Fatal("no leader")
-	return 0, nil
+	r.t.Cleanup(func() { _ = client.Close() })
+	return leads, client
 }
 
 // eventually waits for what etcd says once it saw its members for some seconds.
 func (r *realEtcd) eventually(what string, done func() error) {
 	r.t.Helper()
-	var err error
-	for range 120 {
-		if err = done(); err == nil {
-			return
-		}
-		time.Sleep(500 * time.Millisecond)
-	}
-	r.t.Fatalf("%s: %v", what, err)
+	patience.SucceedsWithin(r.t, time.Minute, what, done)
 }
 
 // TestEtcdPromotesWhoIsDead holds the model against etcd: it promotes a learner that has the record and is dead.
 func TestEtcdPromotesWhoIsDead(t *testing.T) {
-	if testing.Short() {
-		t.Skip("etcd takes its time until it calls a learner ready")
-	}
+	tier.Long(t, "etcd takes its time until it calls a learner ready")
 	t.Parallel()
 	r := &realEtcd{t: t}
 	r.peer()

@@ -2,6 +2,7 @@ package sink
 
 import (
 	"context"
+	"net/http"
 	"sync"
 
 	"github.com/sirupsen/logrus"
@@ -23,6 +24,13 @@ type Couriers struct {
 // until what there is was tried. Records of other sinks are removed: they would go on with what happened long ago, if
 // they came back.
 func (c *Couriers) Run(ctx context.Context, since int64, sinks []*Sink, follow bool) error {
+	return c.run(ctx, since, sinks, follow, func() (*http.Client, error) { return upload.Client("") })
+}
+
+// run does what Run does. Each sink has a client of its own, which connect returns.
+func (c *Couriers) run(
+	ctx context.Context, since int64, sinks []*Sink, follow bool, connect func() (*http.Client, error),
+) error {
 	known, err := c.Store.Sinks.All(ctx)
 	if err != nil {
 		return err
@@ -37,7 +45,7 @@ func (c *Couriers) Run(ctx context.Context, since int64, sinks []*Sink, follow b
 	var all sync.WaitGroup
 	defer all.Wait()
 	for _, s := range sinks {
-		client, err := upload.Client("")
+		client, err := connect()
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,6 +23,7 @@ import (
 	"github.com/sirupsen/logrus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/state"
 )
 
@@ -35,6 +35,7 @@ type world struct {
 	lease clientv3.LeaseID
 	log   *bytes.Buffer
 	mu    sync.Mutex // of log
+	wire  *wire      // of a world in virtual time
 }
 
 func (w *world) Write(p []byte) (int, error) {
@@ -108,16 +109,24 @@ func (w *world) couriers() *Couriers {
 // once sends what there is, as a pull of a host without an agent does.
 func (w *world) once(sinks ...*Sink) {
 	w.t.Helper()
-	if err := w.couriers().Run(w.t.Context(), w.since, sinks, false); err != nil {
+	if err := w.run(w.t.Context(), sinks, false); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// run runs the couriers: over the wire of a world in virtual time, else over the network.
+func (w *world) run(ctx context.Context, sinks []*Sink, follow bool) error {
+	if w.wire != nil {
+		return w.couriers().run(ctx, w.since, sinks, follow, w.wire.client)
+	}
+	return w.couriers().Run(ctx, w.since, sinks, follow)
 }
 
 // follow goes on sending until the test ends, or end is called.
 func (w *world) follow(sinks ...*Sink) (end func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var done sync.WaitGroup
-	done.Go(func() { _ = w.couriers().Run(ctx, w.since, sinks, true) })
+	done.Go(func() { _ = w.run(ctx, sinks, true) })
 	end = func() { cancel(); done.Wait() }
 	w.t.Cleanup(end)
 	return end
@@ -145,35 +154,60 @@ func (w *world) record(name string) state.Sink {
 	return all[name]
 }
 
-// receiver is a real web server that answers as it is told, and remembers the ids of the events that it took.
+// awaitRecord waits until the record of a sink satisfies done.
+func (w *world) awaitRecord(name string, done func(state.Sink) bool) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	changes := w.store.Client.Watch(ctx, "/pullet/f/sink/", clientv3.WithPrefix())
+	for !done(w.record(name)) {
+		if _, open := <-changes; !open {
+			w.t.Fatalf("%+v", w.record(name))
+		}
+	}
+}
+
+// receiver is a web server that answers as the test says, and records the ids of the events that it accepted.
 type receiver struct {
 	*httptest.Server
 	mu   sync.Mutex
 	took []string
+	more chan struct{} // closed when took grows, and replaced
+}
+
+func (r *receiver) take(ids []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.took = append(r.took, ids...)
+	close(r.more)
+	r.more = make(chan struct{})
 }
 
 func newReceiver(t *testing.T, answers func(ids []string, w http.ResponseWriter, r *http.Request) int) *receiver {
 	t.Helper()
-	out := &receiver{}
-	out.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
+	out := &receiver{more: make(chan struct{})}
+	out.Server = httptest.NewServer(out.handler(answers))
+	t.Cleanup(out.Close)
+	return out
+}
+
+// handler answers requests with the status that answers returns. If answers is nil, it accepts everything.
+func (r *receiver) handler(answers func(ids []string, w http.ResponseWriter, r *http.Request) int) http.HandlerFunc {
+	return func(w http.ResponseWriter, request *http.Request) {
+		body, _ := io.ReadAll(request.Body)
+		request.Body = io.NopCloser(bytes.NewReader(body))
 		ids := idsOf(body)
 		code := http.StatusNoContent
 		if answers != nil {
-			code = answers(ids, w, r)
+			code = answers(ids, w, request)
 		}
 		if code/100 == 2 {
-			out.mu.Lock()
-			out.took = append(out.took, ids...)
-			out.mu.Unlock()
+			r.take(ids)
 		}
 		if code > 0 {
 			w.WriteHeader(code)
 		}
-	}))
-	t.Cleanup(out.Close)
-	return out
+	}
 }
 
 func idsOf(body []byte) (ids []string) {
@@ -189,24 +223,33 @@ func idsOf(body []byte) (ids []string) {
 	return ids
 }
 
-// awaits waits until the receiver took these, and nothing else.
+// awaits waits until the receiver accepted these events, in this order, and no others.
 func (r *receiver) awaits(t *testing.T, ids ...string) {
 	t.Helper()
-	for range 3000 {
-		if r.has(ids) {
+	limit := time.After(patience.Stretch(time.Minute))
+	for {
+		took, more := r.state()
+		if slices.Equal(took, ids) {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
+		select {
+		case <-more:
+		case <-limit:
+			t.Fatalf("it took %v, want %v", took, ids)
+		}
 	}
+}
+
+// state returns the ids so far, and a channel that is closed when there are more.
+func (r *receiver) state() (took []string, more <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t.Fatalf("it took %v, want %v", r.took, ids)
+	return slices.Clone(r.took), r.more
 }
 
 func (r *receiver) has(ids []string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Equal(r.took, ids)
+	took, _ := r.state()
+	return slices.Equal(took, ids)
 }
 
 func to(name string, r *receiver) *Sink {
@@ -232,6 +275,7 @@ func TestSends(t *testing.T) {
 	w.happens("b-6", "a-7")
 	all.awaits(t, "a-1", "b-2", "a-3", "a-4", "b-5", "b-6", "a-7")
 	some.awaits(t, "a-1", "a-3", "a-4", "a-7")
+	w.awaitRecord("some", func(r state.Sink) bool { return r.Sent == 4 })
 	end()
 	if r := w.record("some"); r.Sent != 4 || r.Waiting != 0 || r.Type != CloudEvents || r.To != strings.TrimPrefix(some.URL, "http://") {
 		t.Errorf("%+v", r)
@@ -287,57 +331,6 @@ func TestReplacedReactor(t *testing.T) {
 	r.awaits(t, "a-1", "a-1", "a-2")
 }
 
-// TestFailsForAWhile: what a receiver does not take now is tried again, in order, not sooner than it asks for; another
-// sink does not wait for it. The record says what is wrong, and the log says it once.
-func TestFailsForAWhile(t *testing.T) {
-	w := newWorld(t)
-	var mu sync.Mutex
-	var tries []time.Time
-	slow := newReceiver(t, func(_ []string, w http.ResponseWriter, _ *http.Request) int {
-		mu.Lock()
-		defer mu.Unlock()
-		if tries = append(tries, time.Now()); len(tries) <= 3 {
-			w.Header().Set("Retry-After", "2")
-			return []int{http.StatusInternalServerError, http.StatusTooManyRequests, http.StatusInternalServerError}[len(tries)-1]
-		}
-		return http.StatusOK
-	})
-	well := newReceiver(t, nil)
-	one, two := to("slow", slow), to("well", well)
-	w.once(one, two)
-	w.happens("a-1", "a-2")
-	end := w.follow(one, two)
-	well.awaits(t, "a-1", "a-2")
-	if slow.has([]string{"a-1", "a-2"}) {
-		t.Error("the other one was waited for")
-	}
-	for w.record("slow").Failures < 3 {
-		time.Sleep(20 * time.Millisecond)
-	}
-	if r := w.record("slow"); r.Waiting != 2 || r.Since.IsZero() || r.Error != "the receiver answered 500 Internal Server Error" {
-		t.Errorf("%+v", r)
-	}
-	slow.awaits(t, "a-1", "a-2")
-	for w.record("slow").Sent < 2 {
-		time.Sleep(20 * time.Millisecond)
-	}
-	end()
-	if r := w.record("slow"); r.Failures != 0 || !r.Since.IsZero() || r.Waiting != 0 || r.Dropped != 0 {
-		t.Errorf("%+v", r)
-	}
-	for i := range 3 {
-		if waited := tries[i+1].Sub(tries[i]); waited < 1900*time.Millisecond {
-			t.Errorf("it was tried again after %s", waited)
-		}
-	}
-	if n := strings.Count(w.logged(), "500 Internal"); n != 2 { // 500, 429, 500: each time it is another reason
-		t.Errorf("%d times:\n%s", n, w.logged())
-	}
-	if strings.Count(w.logged(), "events can be sent again") != 1 {
-		t.Error(w.logged())
-	}
-}
-
 // TestRefusedEvents: what a receiver refuses for good is dropped and counted, and those after it are sent. Of a batch
 // only the one that it does not want is dropped.
 func TestRefusedEvents(t *testing.T) {
@@ -370,38 +363,6 @@ func TestRefusedEvents(t *testing.T) {
 	w.happens("a-6")
 	w.once(c)
 	if r := w.record("template"); r.Dropped != 1 || r.Error != "no JSON" {
-		t.Errorf("%+v", r)
-	}
-}
-
-// TestNoAnswer: a receiver that takes connections and never answers costs its own time, and is tried again.
-func TestNoAnswer(t *testing.T) {
-	w := newWorld(t)
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	well := newReceiver(t, nil)
-	one, two := to("silent", well), to("well", well)
-	one.URL = "http://" + silent.Addr().String() + "/"
-	w.once(two)
-	w.once(one, two)
-	w.happens("a-1")
-	began := time.Now()
-	w.once(one, two)
-	well.awaits(t, "a-1")
-	if r := w.record("silent"); r.Error != "no answer within 4s" || r.Failures != 1 || r.Waiting != 1 || time.Since(began) < onceTime {
-		t.Errorf("%+v", r)
-	}
-	time.Sleep(time.Second) // until it is tried again
-	w.happens("a-2")
-	w.follow(one, two)
-	well.awaits(t, "a-1", "a-2")
-	for w.record("silent").Failures < 2 {
-		time.Sleep(20 * time.Millisecond)
-	}
-	if r := w.record("silent"); r.Error != "no answer within 10s" || r.Waiting != 2 || time.Since(began) < onceTime+sendTime {
 		t.Errorf("%+v", r)
 	}
 }
@@ -561,28 +522,6 @@ func TestSecretsStayHere(t *testing.T) {
 	if strings.Contains(w.logged(), "hidden") {
 		t.Error(w.logged())
 	}
-}
-
-// TestMissingSecret: a host without the file cannot send, and says so once.
-func TestMissingSecret(t *testing.T) {
-	w := newWorld(t)
-	r := newReceiver(t, nil)
-	s := to("chat", r)
-	s.TokenFile, s.Secret = filepath.Join(t.TempDir(), "chat.token"), os.ReadFile
-	w.once(s)
-	w.happens("a-1")
-	end := w.follow(s)
-	for w.record("chat").Failures < 3 {
-		time.Sleep(20 * time.Millisecond)
-	}
-	if n := strings.Count(w.logged(), "events cannot be sent: tokenFile: open "); n != 1 {
-		t.Errorf("%d times:\n%s", n, w.logged())
-	}
-	if err := os.WriteFile(s.TokenFile, []byte("t"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r.awaits(t, "a-1")
-	end()
 }
 
 // TestRedirectsAreNotFollowed: another server gets neither the event nor the token.

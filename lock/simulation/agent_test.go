@@ -13,6 +13,7 @@ import (
 
 	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/etcdmodel"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
@@ -50,6 +51,7 @@ func (p *process) config() agent.Config {
 	c := agent.Default()
 	c.Node.Node = render.Node{Name: p.name, Labels: map[string]string{"role": p.role}}
 	c.Fleet, c.Root = "f", filepath.Join(p.fleet.disks, "root")
+	c.Datastore.Dir = filepath.Join(p.fleet.disks, "datastore")
 	c.Etcd.Endpoints = []string{"simulation"}
 	c.Repositories = []puller.Source{{Name: repositoryName}}
 	c.Paths = agent.Paths{State: p.disk(), HostVars: filepath.Join(c.Root, "vars.d")}
@@ -108,17 +110,17 @@ func (p *process) record(ctx context.Context, c state.Config) (*state.Store, err
 	if err := p.arrow(); err != nil {
 		return nil, err
 	}
-	n := p.fleet.c.connect(p.name)
+	n := p.fleet.c.Connect(p.name)
 	p.mu.Lock()
 	p.lines = append(p.lines, n)
 	cut, killed := p.cut, p.killed
 	p.mu.Unlock()
-	if n.inflict(faults{cut: cut}); killed {
-		n.kill()
+	if n.Inflict(etcdmodel.Faults{Cut: cut}); killed {
+		n.Kill()
 	}
-	api := n.client()
+	api := n.Client()
 	s := state.Over(api, c.Fleet, p.fleet.clock)
-	api.KV = clientv3.NewKVFromKVClient(&arrows{kvClient: &kvClient{n: n}, p: p, store: s}, nil)
+	api.KV = clientv3.NewKVFromKVClient(&arrows{KVClient: n.KV(), p: p, store: s}, nil)
 	api.Lease = &leaseArrows{Lease: api.Lease, p: p}
 	return s, s.Explain(state.Greet(ctx, s, c.Node, 5*time.Second))
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,11 +114,8 @@ func (p *process) event(r *release, s *task, fence func() int64) event {
 
 // rolloutOf is the rollout in which a host works on a version: that of its claim, or the last one of the version.
 func (f *fleet) rolloutOf(node, version string, fence int64) string {
-	f.c.mu.Lock()
-	defer f.c.mu.Unlock()
 	last := version
-	for i := len(f.c.store.log) - 1; i >= 0; i-- {
-		w := f.c.store.log[i]
+	for _, w := range slices.Backward(f.c.Writes()) {
 		switch {
 		case fence != 0 && strings.HasPrefix(w.Key, prefix+"slot/") && !w.Deleted:
 			var claim state.Claim

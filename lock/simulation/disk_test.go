@@ -226,8 +226,8 @@ func (f *fleet) accidents(o *operator) []act {
 			add("boot", at, func() { h.wreck(boots) })
 		case 7:
 			var then int64
-			add("back up etcd", at, func() { then = f.c.now() })
-			add("restore etcd", at+later/2, func() { f.c.restore(then) })
+			add("back up etcd", at, func() { then = f.c.Revision() })
+			add("restore etcd", at+later/2, func() { f.c.Restore(then) })
 			add("accept etcd", at+later/2+upTo(8*time.Minute), func() { o.try(o.accept) })
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/pullet/pullet/internal/etcdmodel"
 )
 
 // act is something that happens to a fleet at a time.
@@ -65,28 +67,28 @@ func (f *fleet) faults() []act {
 			add("partition", at, func() { h.cut(true) })
 			add("heal", at+lasts, func() { h.cut(false) })
 		case 9:
-			add("cut all", at, func() { f.inflict(faults{cut: true}) })
-			add("heal all", at+lasts/4, func() { f.inflict(faults{}) })
+			add("cut all", at, func() { f.inflict(etcdmodel.Faults{Cut: true}) })
+			add("heal all", at+lasts/4, func() { f.inflict(etcdmodel.Faults{}) })
 		case 10:
-			wrong := faults{
-				lostRequest: 0.15 * f.rng.Float64(), lostAnswer: 0.25 * f.rng.Float64(), busy: 0.3 * f.rng.Float64(),
-				dropEvent: 0.5 * f.rng.Float64(), slow: 1 + 30*f.rng.Float64(), noSpace: f.rng.IntN(4) == 0,
+			wrong := etcdmodel.Faults{
+				LostRequest: 0.15 * f.rng.Float64(), LostAnswer: 0.25 * f.rng.Float64(), Busy: 0.3 * f.rng.Float64(),
+				DropEvent: 0.5 * f.rng.Float64(), Slow: 1 + 30*f.rng.Float64(), NoSpace: f.rng.IntN(4) == 0,
 			}
 			add("trouble", at, func() { f.inflict(wrong) })
-			add("no trouble", at+lasts, func() { f.inflict(faults{}) })
+			add("no trouble", at+lasts, func() { f.inflict(etcdmodel.Faults{}) })
 		case 11:
-			add("compact", at, f.c.compact)
+			add("compact", at, f.c.Compact)
 		}
 	}
 	return out
 }
 
 // inflict sets what is wrong with etcd for everybody.
-func (f *fleet) inflict(wrong faults) {
+func (f *fleet) inflict(wrong etcdmodel.Faults) {
 	f.mu.Lock()
-	f.weather = append(f.weather, fit{time.Now(), wrong == faults{}})
+	f.weather = append(f.weather, fit{time.Now(), wrong == etcdmodel.Faults{}})
 	f.mu.Unlock()
-	f.c.inflict(wrong)
+	f.c.Inflict(wrong)
 }
 
 func (h *host) killAfter(arrows int) {
@@ -112,7 +114,7 @@ func (h *host) cut(cut bool) {
 	if p := h.proc; p != nil {
 		p.cut = cut
 		for _, n := range p.lines {
-			n.inflict(faults{cut: cut})
+			n.Inflict(etcdmodel.Faults{Cut: cut})
 		}
 		h.feels(!cut)
 	}
@@ -123,7 +125,7 @@ func (f *fleet) calmDown() {
 	f.mu.Lock()
 	f.calm = true
 	f.mu.Unlock()
-	f.inflict(faults{})
+	f.inflict(etcdmodel.Faults{})
 	for _, h := range f.clones {
 		f.leaves(h)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/pullet/pullet/internal/etcdmodel"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -168,7 +169,7 @@ type fleet struct {
 	seed  uint64
 	rng   *rand.Rand
 	began time.Time
-	c     *cluster
+	c     *etcdmodel.Cluster
 	roles []string
 	hosts []*host
 	disks string // where the hosts' directories are
@@ -252,7 +253,7 @@ func (f *fleet) find(id string) *release {
 
 func newFleet(t *testing.T, seed uint64) *fleet {
 	f := &fleet{disks: disks(t), seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), began: time.Now()}
-	f.c = newCluster(rand.New(rand.NewPCG(seed, 2)))
+	f.c = etcdmodel.New(rand.New(rand.NewPCG(seed, 2)))
 	f.roles = []string{"app", "db", "web"}[:1+f.rng.IntN(3)]
 	for _, role := range f.roles {
 		for n := range 1 + f.rng.IntN(5) {

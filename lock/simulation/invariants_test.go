@@ -13,6 +13,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"github.com/pullet/pullet/internal/etcdmodel"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
 )
@@ -21,7 +22,7 @@ const prefix = "/pullet/f/"
 
 // kept is a key as it is at a revision.
 type kept struct {
-	write
+	etcdmodel.Write
 	created int64
 }
 
@@ -39,8 +40,8 @@ type checker struct {
 	before  map[string]kept // the keys that the revision under way changed, as they were
 	claimed bool            // it leaves marks: it is no claim that a node puts back
 
-	all      []write              // what was ever written
-	branch   []write              // and not undone by a restore
+	all      []etcdmodel.Write    // what was ever written
+	branch   []etcdmodel.Write    // and not undone by a restore
 	stints   []stint              // what nodes did
 	taken    map[string]time.Time // when somebody else took a node's claim
 	admitted map[string]string    // the rollouts that nodes were in when the record was restored
@@ -60,7 +61,7 @@ type life struct {
 func (f *fleet) check() {
 	c := &checker{
 		fleet: f, never: map[string]bool{}, opened: map[string]time.Time{}, claims: map[string]map[int64][]*life{}, taken: map[string]time.Time{},
-		stints: f.stints(), all: f.c.writes(),
+		stints: f.stints(), all: f.c.Writes(),
 	}
 	c.empty()
 	for writes := range revisions(c.all) {
@@ -78,8 +79,8 @@ func (f *fleet) check() {
 }
 
 // revisions are the transactions of a log. A restore stands for itself.
-func revisions(log []write) iter.Seq[[]write] {
-	return func(yield func([]write) bool) {
+func revisions(log []etcdmodel.Write) iter.Seq[[]etcdmodel.Write] {
+	return func(yield func([]etcdmodel.Write) bool) {
 		for len(log) > 0 {
 			n := 1
 			for n < len(log) && log[n].Revision == log[0].Revision && !log[n].Restored && !log[0].Restored {
@@ -94,7 +95,7 @@ func revisions(log []write) iter.Seq[[]write] {
 }
 
 // remains is what is left of a log when what restores undid is taken out.
-func remains(log []write) (out []write) {
+func remains(log []etcdmodel.Write) (out []etcdmodel.Write) {
 	for _, w := range log {
 		if w.Restored {
 			out = out[:sort.Search(len(out), func(i int) bool { return out[i].Revision > w.Revision })]
@@ -112,7 +113,7 @@ func (c *checker) empty() {
 }
 
 // restored makes the keys what they were at an older revision.
-func (c *checker) restored(w write) {
+func (c *checker) restored(w etcdmodel.Write) {
 	held, admitted := c.counted(), map[string]string{}
 	for _, claim := range under[state.Claim](c, "slot/") {
 		admitted[claim.Node] = claim.Rollout
@@ -145,7 +146,7 @@ func (c *checker) restored(w write) {
 }
 
 // joined: a node that knows more than a restored record takes no part in it before an operator accepts that (I16).
-func (c *checker) joined(w write, node string) {
+func (c *checker) joined(w etcdmodel.Write, node string) {
 	_, doubted := c.keys[prefix+"config_state/store"]
 	if !w.Deleted && w.By == node && c.better[node] && !doubted && !c.spoilt(node, w.Time) {
 		c.fail(w, "I16: %s registers in a record that went back behind it, and nobody accepted that", node)
@@ -158,7 +159,7 @@ func (c *checker) spoilt(node string, at time.Time) bool {
 }
 
 // apply takes one transaction.
-func (c *checker) apply(writes []write) {
+func (c *checker) apply(writes []etcdmodel.Write) {
 	c.before, c.claimed = map[string]kept{}, false
 	for _, w := range writes {
 		if _, seen := c.before[w.Key]; !seen {
@@ -190,7 +191,7 @@ func (c *checker) apply(writes []write) {
 }
 
 // revision judges one transaction: by what was before, and then by what is.
-func (c *checker) revision(writes []write) {
+func (c *checker) revision(writes []etcdmodel.Write) {
 	current, before := c.current, c.counted()
 	c.apply(writes)
 	for _, w := range writes {
@@ -222,7 +223,7 @@ func (c *checker) revision(writes []write) {
 	}
 }
 
-func (c *checker) fail(w write, format string, args ...any) {
+func (c *checker) fail(w etcdmodel.Write, format string, args ...any) {
 	c.breaks("@%d at %s by %q: "+format, append([]any{w.Revision, w.Time.Sub(c.began), w.By}, args...)...)
 }
 
@@ -236,14 +237,14 @@ func (c *checker) was(key string) (kept, bool) {
 }
 
 // version: the fleet never goes back but by an operator (I6).
-func (c *checker) version(w write, before *state.Version) {
+func (c *checker) version(w etcdmodel.Write, before *state.Version) {
 	c.moves = append(c.moves, move{c.current.Rollout(), w.Time})
 	if v := c.current; before != nil && !newer(v.ID, before.ID) && v.ID != before.ID && v.By != "operator" {
 		c.fail(w, "I6: the fleet goes back from %s to %s", before.ID, v.ID)
 	}
 }
 
-func parse(w write, v any) { _ = json.Unmarshal([]byte(w.Value), v) } // what the product wrote
+func parse(w etcdmodel.Write, v any) { _ = json.Unmarshal([]byte(w.Value), v) } // what the product wrote
 
 // under are the values of a kind of key.
 func under[T any](c *checker, below string) map[string]T {
@@ -251,7 +252,7 @@ func under[T any](c *checker, below string) map[string]T {
 	for key, k := range c.keys {
 		if strings.HasPrefix(key, prefix+below) {
 			var v T
-			parse(k.write, &v)
+			parse(k.Write, &v)
 			out[key] = v
 		}
 	}
@@ -259,7 +260,7 @@ func under[T any](c *checker, below string) map[string]T {
 }
 
 // slot: never more than the limit, never two nodes at one place (I1); nobody is admitted who may not be (I4, I5).
-func (c *checker) slot(w write, group string, before map[string]bool) {
+func (c *checker) slot(w etcdmodel.Write, group string, before map[string]bool) {
 	if w.Deleted {
 		old := c.before[w.Key]
 		if l := c.life(w.Key, old.created); l != nil {
@@ -272,7 +273,7 @@ func (c *checker) slot(w write, group string, before map[string]bool) {
 	parse(w, &now)
 	old, had := c.was(w.Key)
 	if had {
-		parse(old.write, &then)
+		parse(old.Write, &then)
 	}
 	if had && then.Node != now.Node {
 		c.fail(w, "I1: %s takes the place of %s in %s", now.Node, then.Node, group)
@@ -308,7 +309,7 @@ func (c *checker) life(key string, fence int64) *life {
 }
 
 // limits: a claim that is made leaves the group, and the fleet, within what is allowed (I1).
-func (c *checker) limits(w write, group string, claim state.Claim) {
+func (c *checker) limits(w etcdmodel.Write, group string, claim state.Claim) {
 	r := c.find(claim.Version)
 	roster, err := c.roster(claim.Rollout, group)
 	if err != nil {
@@ -342,7 +343,7 @@ func (c *checker) limits(w write, group string, claim state.Claim) {
 	}
 	beside := 0
 	var gate state.Gate
-	parse(c.keys[prefix+"rollout/"+claim.Rollout+"/gate/"+group].write, &gate)
+	parse(c.keys[prefix+"rollout/"+claim.Rollout+"/gate/"+group].Write, &gate)
 	for _, one := range claims {
 		if one.Node != claim.Node && slices.Contains(gate.Hosts, one.Node) {
 			beside++
@@ -410,14 +411,14 @@ func (c *checker) counting() {
 }
 
 // total: as many as the fleet may change at a time, each under a slot (I1).
-func (c *checker) total(w write, before map[string]bool) {
+func (c *checker) total(w etcdmodel.Write, before map[string]bool) {
 	if w.Deleted {
 		return
 	}
 	var claim, then state.Claim
 	parse(w, &claim)
 	if old, had := c.was(w.Key); had {
-		if parse(old.write, &then); then.Node != claim.Node {
+		if parse(old.Write, &then); then.Node != claim.Node {
 			c.fail(w, "I1: %s takes the place of %s in the total", claim.Node, then.Node)
 		}
 	}
@@ -443,13 +444,13 @@ func (c *checker) holdsSlot(node string) bool {
 
 // admission: nobody is admitted while a gate is halted, or an operator keeps the node where it is (I4), or before what
 // it depends on is through (I5).
-func (c *checker) admission(w write, group string, claim state.Claim) {
+func (c *checker) admission(w etcdmodel.Write, group string, claim state.Claim) {
 	r := c.find(claim.Version)
 	for _, g := range append([]string{group, state.AllGroups}, r.before(group)...) {
 		var gate state.Gate
 		k, set := c.was(prefix + "rollout/" + claim.Rollout + "/gate/" + g)
 		if set {
-			parse(k.write, &gate)
+			parse(k.Write, &gate)
 		}
 		own := g == group || g == state.AllGroups
 		if gate.State == state.Halted && !(own && (slices.Contains(gate.Failed, claim.Node) || slices.Contains(gate.Hosts, claim.Node))) {
@@ -476,7 +477,7 @@ func (c *checker) admission(w write, group string, claim state.Claim) {
 }
 
 // switched: the nearest switch holds (I4).
-func (c *checker) switched(w write, claim state.Claim) {
+func (c *checker) switched(w etcdmodel.Write, claim state.Claim) {
 	role := c.find(claim.Version).role(claim.Node, c.roleOf(claim.Node))
 	for _, scope := range []string{"host/" + claim.Node, "role/" + role, "global"} {
 		k, set := c.was(prefix + "config_state/enable/" + scope)
@@ -484,7 +485,7 @@ func (c *checker) switched(w write, claim state.Claim) {
 			continue
 		}
 		var s state.Switch
-		parse(k.write, &s)
+		parse(k.Write, &s)
 		if !s.Enabled || s.Version != "" && s.Version != claim.Version {
 			c.fail(w, "I4: %s is admitted for %s while %s is switched off", claim.Node, claim.Version, scope)
 		}
@@ -493,7 +494,7 @@ func (c *checker) switched(w write, claim state.Claim) {
 }
 
 // semaphore: never more than may take a step at a time, never two nodes at one place (I1).
-func (c *checker) semaphore(w write, hash string) {
+func (c *checker) semaphore(w etcdmodel.Write, hash string) {
 	if w.Deleted {
 		c.stepGivenBack(w, c.before[w.Key], hash)
 		return
@@ -501,7 +502,7 @@ func (c *checker) semaphore(w write, hash string) {
 	var claim, then state.Claim
 	parse(w, &claim)
 	if old, had := c.was(w.Key); had {
-		if parse(old.write, &then); then.Node != claim.Node {
+		if parse(old.Write, &then); then.Node != claim.Node {
 			c.fail(w, "I1: %s takes the place of %s in a serialized step", claim.Node, then.Node)
 		}
 		return
@@ -547,7 +548,7 @@ func rosterOf(key, value string) (state.Roster, error) {
 }
 
 // closing: a group is closed when all of its nodes are through (I5).
-func (c *checker) closing(w write, parts []string) {
+func (c *checker) closing(w etcdmodel.Write, parts []string) {
 	if parts[1] == "gate" && !w.Deleted {
 		c.gate(w, parts[0], parts[2])
 	}
@@ -575,7 +576,7 @@ func (c *checker) closing(w write, parts []string) {
 }
 
 // gate: a group that has more failures than it survives is halted (I4).
-func (c *checker) gate(w write, rollout, group string) {
+func (c *checker) gate(w etcdmodel.Write, rollout, group string) {
 	survives := c.find(strings.Split(rollout, ".")[0]).failing
 	if strings.HasPrefix(group, "step-") {
 		survives = 0
@@ -590,7 +591,7 @@ func (c *checker) gate(w write, rollout, group string) {
 }
 
 // shared: barriers open when all arrived (I2), places of elections and results are not taken from who started (I3).
-func (c *checker) shared(w write, parts []string) {
+func (c *checker) shared(w etcdmodel.Write, parts []string) {
 	rollout, hash, kind := parts[0], parts[1], parts[2]
 	key := prefix + "run/" + rollout + "/" + hash + "/"
 	switch {
@@ -612,14 +613,14 @@ func (c *checker) shared(w write, parts []string) {
 	case kind == "result" && !w.Created && w.By != "operator":
 		var old state.StepResult
 		was, _ := c.was(w.Key)
-		if parse(was.write, &old); old.Result == "ok" || w.By != parts[3] {
+		if parse(was.Write, &old); old.Result == "ok" || w.By != parts[3] {
 			c.fail(w, "I3: the result of %s, which is %s, is replaced", parts[3], old.Result)
 		}
 	}
 }
 
 // rostered: who is in the middle of the rollout belongs to its barriers, whatever an operator switched off (I2).
-func (c *checker) rostered(w write, rollout, hash string) {
+func (c *checker) rostered(w etcdmodel.Write, rollout, hash string) {
 	roster, err := rosterOf(w.Key, w.Value)
 	if err != nil {
 		c.fail(w, "I2: %v", err)
@@ -638,7 +639,7 @@ func (c *checker) rostered(w write, rollout, hash string) {
 	}
 }
 
-func (c *checker) barrier(w write, rollout, key string) {
+func (c *checker) barrier(w etcdmodel.Write, rollout, key string) {
 	r := c.find(strings.Split(rollout, ".")[0])
 	roster, err := c.rosterAt(key + "roster")
 	if err != nil {
@@ -667,7 +668,7 @@ func (c *checker) barrier(w write, rollout, key string) {
 }
 
 // running: who is said to run a version has taken all of its steps (I7).
-func (c *checker) running(w write, version, node string) {
+func (c *checker) running(w etcdmodel.Write, version, node string) {
 	if w.Deleted {
 		return
 	}
@@ -752,9 +753,9 @@ func (c *checker) covered(e event, after time.Time) {
 }
 
 // present are the keys as they are now.
-func (f *fleet) present() map[string]write {
-	out := map[string]write{}
-	for _, w := range remains(f.c.writes()) {
+func (f *fleet) present() map[string]etcdmodel.Write {
+	out := map[string]etcdmodel.Write{}
+	for _, w := range remains(f.c.Writes()) {
 		if out[w.Key] = w; w.Deleted {
 			delete(out, w.Key)
 		}
@@ -774,9 +775,7 @@ func (f *fleet) current() *state.Version {
 
 // told reports that the store has had a node's failure written since a moment.
 func (f *fleet) told(node string, since time.Time) bool {
-	f.c.mu.Lock()
-	defer f.c.mu.Unlock()
-	for _, w := range slices.Backward(f.c.store.log) {
+	for _, w := range slices.Backward(f.c.Writes()) {
 		if w.Time.Before(since) {
 			break
 		}

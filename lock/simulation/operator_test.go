@@ -22,7 +22,7 @@ type operator struct {
 }
 
 func (f *fleet) operator(ctx context.Context) *operator {
-	return &operator{f, state.Over(f.c.connect("operator").client(), "f", f.clock), ctx, rand.New(rand.NewPCG(f.seed, 500))}
+	return &operator{f, state.Over(f.c.Connect("operator").Client(), "f", f.clock), ctx, rand.New(rand.NewPCG(f.seed, 500))}
 }
 
 // insist does something until the store says how it went, or for a while.

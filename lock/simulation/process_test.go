@@ -13,6 +13,7 @@ import (
 
 	"fmt"
 
+	"github.com/pullet/pullet/internal/etcdmodel"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
 )
@@ -68,8 +69,8 @@ type process struct {
 
 	since time.Time // when the last pull ended
 
-	lines  []*connection // with mu of the host, as the following
-	cut    bool          // from etcd
+	lines  []*etcdmodel.Conn // with mu of the host, as the following
+	cut    bool              // from etcd
 	killed bool
 	paused chan struct{} // closed when it goes on; nil: it runs
 	left   int           // arrows until it is killed; 0 is never
@@ -154,7 +155,7 @@ func (p *process) die() {
 		p.paused = nil
 	}
 	for _, n := range p.lines {
-		n.kill()
+		n.Kill()
 	}
 	p.end()
 	p.state = p.fleet.copied(p.state) // what is written there from now on was not
@@ -225,25 +226,25 @@ func around[T any](ctx context.Context, p *process, do func() (T, error)) (T, er
 
 // arrows is the server with an arrow at both ends of each call.
 type arrows struct {
-	*kvClient
+	pb.KVClient
 	p     *process
 	store *state.Store
 }
 
 func (a *arrows) Range(ctx context.Context, r *pb.RangeRequest, _ ...grpc.CallOption) (*pb.RangeResponse, error) {
-	return asked(ctx, a, r, a.kvClient.Range)
+	return asked(ctx, a, r, a.KVClient.Range)
 }
 
 func (a *arrows) Put(ctx context.Context, r *pb.PutRequest, _ ...grpc.CallOption) (*pb.PutResponse, error) {
-	return asked(ctx, a, r, a.kvClient.Put)
+	return asked(ctx, a, r, a.KVClient.Put)
 }
 
 func (a *arrows) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest, _ ...grpc.CallOption) (*pb.DeleteRangeResponse, error) {
-	return asked(ctx, a, r, a.kvClient.DeleteRange)
+	return asked(ctx, a, r, a.KVClient.DeleteRange)
 }
 
 func (a *arrows) Txn(ctx context.Context, r *pb.TxnRequest, _ ...grpc.CallOption) (*pb.TxnResponse, error) {
-	answer, err := asked(ctx, a, r, a.kvClient.Txn)
+	answer, err := asked(ctx, a, r, a.KVClient.Txn)
 	if err == nil {
 		a.p.learns(r, answer)
 	}

@@ -12,13 +12,14 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/pullet/pullet/internal/etcdmodel"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
 )
 
 // scene is a fleet in virtual time.
 type scene struct {
-	*cluster
+	*etcdmodel.Cluster
 	t     *testing.T
 	ctx   context.Context
 	admin *state.Store
@@ -28,11 +29,11 @@ type scene struct {
 func play(t *testing.T, do func(s *scene)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(rand.New(rand.NewPCG(1, 0)))
-		defer c.close()
+		c := etcdmodel.New(rand.New(rand.NewPCG(1, 0)))
+		defer c.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
-		s := &scene{cluster: c, t: t, ctx: ctx, admin: storeOf(c.connect("admin"))}
+		s := &scene{Cluster: c, t: t, ctx: ctx, admin: storeOf(c.Connect("admin"))}
 		if err := begin(ctx, s.admin); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +58,7 @@ func begin(ctx context.Context, s *state.Store) error {
 // actor is a node of a scene.
 type actor struct {
 	*state.Store
-	*connection
+	*etcdmodel.Conn
 	lock.Request
 	die  context.CancelFunc // ends the process: its lease is not renewed any more
 	told []string
@@ -66,8 +67,8 @@ type actor struct {
 // enters makes a node and keeps its lease, until it dies.
 func (s *scene) enters(name string, order int64) *actor {
 	s.t.Helper()
-	n := s.connect(name)
-	a := &actor{Store: storeOf(n), connection: n, Request: request("web", 1)}
+	n := s.Connect(name)
+	a := &actor{Store: storeOf(n), Conn: n, Request: request("web", 1)}
 	s.must(func() (err error) { a.Version, a.VersionRev, err = a.Versions.Current(s.ctx); return err }())
 	s.must(func() (err error) {
 		a.Presence, err = a.Presences.Register(s.ctx, state.Node{Name: name, Role: "web"}, state.Alive{Owner: name}, nil, time.Minute)
@@ -134,7 +135,7 @@ func TestDeadHead(t *testing.T) {
 		s.must(<-done)
 		s.queues(dead)
 		_, ended := s.queues(next)
-		dead.kill()
+		dead.Kill()
 		dead.die()
 		s.must(held.Succeed(s.ctx))
 		began := time.Now()
@@ -173,7 +174,7 @@ func TestLastingTicket(t *testing.T) {
 		killed := s.enters("killed", 3)
 		killed.Lasting = true
 		s.queues(killed)
-		killed.kill()
+		killed.Kill()
 		if time.Sleep(50 * time.Second); tickets() != 1 {
 			t.Error("its ticket went too early")
 		}
@@ -208,7 +209,7 @@ func TestOneIsWoken(t *testing.T) {
 		s.settles()
 		for i, a := range all[2:] {
 			if len(a.told) != before[i+2] {
-				t.Errorf("%s was told %q", a.name, a.told)
+				t.Errorf("%s was told %q", a.Name(), a.told)
 			}
 		}
 		if got := all[1].told; !strings.Contains(got[len(got)-1], "n0 holds it") {
@@ -246,13 +247,13 @@ func TestCutOff(t *testing.T) {
 		turn, done := s.queues(a)
 		s.must(<-done)
 		s.must(turn.Check(s.ctx, "one"))
-		a.inflict(faults{cut: true})
+		a.Inflict(etcdmodel.Faults{Cut: true})
 		time.Sleep(59 * time.Second)
 		began := time.Now()
 		if err := turn.Check(s.ctx, "two"); !errors.Is(err, state.ErrLeaseLost) || time.Since(began) > 0 {
 			t.Errorf("cut off: %v, after %s", err, time.Since(began))
 		}
-		a.inflict(faults{})
+		a.Inflict(etcdmodel.Faults{})
 		time.Sleep(5 * time.Minute)
 		if err := turn.Check(s.ctx, "three"); !errors.Is(err, state.ErrLeaseLost) { // too late: it ended meanwhile
 			t.Errorf("%v", err)
@@ -261,12 +262,12 @@ func TestCutOff(t *testing.T) {
 		b.Rules.Limit = func(int) int { return 9 }
 		second, done := s.queues(b)
 		s.must(<-done)
-		b.inflict(faults{cut: true})
+		b.Inflict(etcdmodel.Faults{Cut: true})
 		time.Sleep(45 * time.Second)
 		if err := second.Check(s.ctx, "two"); !errors.Is(err, state.ErrLeaseLost) {
 			t.Errorf("cut off: %v", err)
 		}
-		b.inflict(faults{})
+		b.Inflict(etcdmodel.Faults{})
 		time.Sleep(10 * time.Second)
 		s.must(second.Check(s.ctx, "three"))
 	})

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pullet/pullet/internal/etcdmodel"
 	"github.com/pullet/pullet/state"
 )
 
@@ -21,7 +22,7 @@ func TestClaimForgotten(t *testing.T) {
 	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFleet(t, seed)
-			defer f.c.close()
+			defer f.c.Close()
 			_, stop := f.begins(t)
 			defer stop()
 			claimed, ok := f.firstClaim()
@@ -29,10 +30,10 @@ func TestClaimForgotten(t *testing.T) {
 				return
 			}
 			forgot++
-			f.c.restore(claimed.Revision - 1)
+			f.c.Restore(claimed.Revision - 1)
 			restored := time.Now()
 			time.Sleep(20 * time.Minute)
-			for _, w := range f.c.writes() {
+			for _, w := range f.c.Writes() {
 				if strings.HasSuffix(w.Key, "/config_state/store") && w.Time.After(restored) {
 					return
 				}
@@ -59,16 +60,16 @@ func (f *fleet) begins(t *testing.T) (ctx context.Context, stop func()) {
 }
 
 // firstClaim waits until somebody claims a slot.
-func (f *fleet) firstClaim() (write, bool) {
+func (f *fleet) firstClaim() (etcdmodel.Write, bool) {
 	for range 600 {
 		time.Sleep(time.Second)
-		for _, w := range f.c.writes() {
+		for _, w := range f.c.Writes() {
 			if strings.Contains(w.Key, "/slot/") && w.Created {
 				return w, true
 			}
 		}
 	}
-	return write{}, false
+	return etcdmodel.Write{}, false
 }
 
 // TestFleetRestored: in a store that went back in time nobody is admitted during the grace time, nor, once a node
@@ -81,23 +82,23 @@ func TestFleetRestored(t *testing.T) {
 	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFleet(t, seed)
-			defer f.c.close()
+			defer f.c.Close()
 			ctx, stop := f.begins(t)
 			time.Sleep(40 * time.Second)
-			then := f.c.now()
+			then := f.c.Revision()
 			time.Sleep(f.upTo(time.Minute))
-			f.c.restore(then)
+			f.c.Restore(then)
 			restored := time.Now().Add(time.Second) // what was asked before may start still
 			time.Sleep(20 * time.Minute)
 			accepted := time.Now()
-			operator := state.Over(f.c.connect("operator").client(), "f", f.clock)
+			operator := state.Over(f.c.Connect("operator").Client(), "f", f.clock)
 			for operator.Doubts.Accept(ctx, "operator") != nil {
 				time.Sleep(time.Second)
 			}
 			time.Sleep(20 * time.Minute)
 			stop()
 			noticed := accepted // by the first that saw more
-			for _, w := range f.c.writes() {
+			for _, w := range f.c.Writes() {
 				if strings.HasSuffix(w.Key, "/config_state/store") && !w.Deleted && w.Time.After(restored) && w.Time.Before(noticed) {
 					noticed = w.Time
 				}

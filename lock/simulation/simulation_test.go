@@ -1,3 +1,4 @@
+// Package simulation runs fleets of agents in virtual time, over the model of etcd in internal/etcdmodel.
 package simulation
 
 import (
@@ -12,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pullet/pullet/internal/etcdmodel"
+	"github.com/pullet/pullet/internal/tier"
 	"github.com/pullet/pullet/state"
 )
 
@@ -28,7 +31,7 @@ const patience = 6 * time.Hour
 func TestFleet(t *testing.T) {
 	first, n := *firstSeed, *manySeeds
 	if testing.Short() {
-		n = min(n, 30)
+		n = min(n, 100)
 	}
 	if *oneSeed >= 0 {
 		first, n = *oneSeed, 1
@@ -57,9 +60,9 @@ func simulate(t *testing.T, seed uint64) (broken []string) {
 }
 
 // live takes a fleet through its storm, and through the calm after it.
-func live(t *testing.T, seed uint64) (*fleet, []write) {
+func live(t *testing.T, seed uint64) (*fleet, []etcdmodel.Write) {
 	f := newFleet(t, seed)
-	defer f.c.close()
+	defer f.c.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	f.ctx = ctx
@@ -75,7 +78,7 @@ func live(t *testing.T, seed uint64) (*fleet, []write) {
 	}
 	f.running.Wait()
 	f.check()
-	return f, f.c.writes()
+	return f, f.c.Writes()
 }
 
 // tidied is how many minutes what is held may take to be given back when every host runs the version: the next pull of
@@ -187,7 +190,7 @@ func (f *fleet) tell(t *testing.T) {
 		}
 	}
 	log, n := f.log, 0
-	for _, w := range f.c.writes() {
+	for _, w := range f.c.Writes() {
 		for n < len(log) && log[n].at.Before(w.Time) {
 			t.Log(log[n].tell(f.began))
 			n++
@@ -214,9 +217,10 @@ func onOneProcessor(t *testing.T) {
 // TestSeedReplays: what a seed shows it shows again, to the nanosecond, on one processor. The race detector shuffles
 // what starts at one instant.
 func TestSeedReplays(t *testing.T) {
+	tier.Long(t, "simulates four fleets twice, on one processor")
 	onOneProcessor(t)
 	for seed := uint64(11); seed < 15; seed++ { // with clones, orphans and a restored etcd among them
-		var lives [2][]write
+		var lives [2][]etcdmodel.Write
 		for i := range lives {
 			synctest.Test(t, func(t *testing.T) { _, lives[i] = live(t, seed) })
 		}

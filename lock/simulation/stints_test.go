@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pullet/pullet/internal/etcdmodel"
 	"github.com/pullet/pullet/state"
 )
 
@@ -57,9 +58,9 @@ func (c *checker) inStep(at time.Time, step string) map[string]stint {
 }
 
 // givenBack: a node keeps its slot while a step of it runs, and nobody takes it from a node that is well (I1).
-func (c *checker) givenBack(w write, old kept) {
+func (c *checker) givenBack(w etcdmodel.Write, old kept) {
 	var claim state.Claim
-	parse(old.write, &claim)
+	parse(old.Write, &claim)
 	switch {
 	case w.By != claim.Node:
 		c.taken[claim.Node] = w.Time
@@ -74,9 +75,9 @@ func (c *checker) givenBack(w write, old kept) {
 }
 
 // stepGivenBack is the same for a place at a serialized step.
-func (c *checker) stepGivenBack(w write, old kept, hash string) {
+func (c *checker) stepGivenBack(w etcdmodel.Write, old kept, hash string) {
 	var claim state.Claim
-	parse(old.write, &claim)
+	parse(old.Write, &claim)
 	if w.By != claim.Node {
 		c.taken[claim.Node+" "+hash] = w.Time
 		return
@@ -165,13 +166,15 @@ func (c *checker) again(e event, from, to time.Time) bool {
 		scope = state.OnceScope
 	}
 	key := prefix + "settled/" + scope + "/" + state.StepHash(e.step.name)
-	runsAgain := func(w write) bool {
+	runsAgain := func(w etcdmodel.Write) bool {
 		var said state.Settlement
 		parse(w, &said)
 		return !said.Done
 	}
 	return slices.ContainsFunc(c.restores, func(at time.Time) bool { return at.Before(to) }) ||
-		slices.ContainsFunc(c.all, func(w write) bool { return w.Key == key && w.Time.After(from) && w.Time.Before(to) && runsAgain(w) })
+		slices.ContainsFunc(c.all, func(w etcdmodel.Write) bool {
+			return w.Key == key && w.Time.After(from) && w.Time.Before(to) && runsAgain(w)
+		})
 }
 
 // onlyOnce: a step that must not run twice starts once for each place in a version, or in the fleet's life, whatever
@@ -221,7 +224,7 @@ func (c *checker) sameResults() {
 
 // settled reports that an operator said what became of a step between two moments.
 func (c *checker) settled(e event, from, to time.Time) bool {
-	return c.again(e, from, to) || slices.ContainsFunc(c.all, func(w write) bool {
+	return c.again(e, from, to) || slices.ContainsFunc(c.all, func(w etcdmodel.Write) bool {
 		return strings.Contains(w.Key, "/"+state.StepHash(e.step.name)+"/result/") && w.By == "operator" && w.Time.Before(to)
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/actiontest"
+	"github.com/pullet/pullet/internal/patience"
 )
 
 // TestAuthorizedKeysFile: what stands in the file, that all of it is the user's, and that OpenSSH reads it.
@@ -120,7 +121,7 @@ func TestLinksAtAnyMoment(t *testing.T) {
 	}()
 	p := s.MustBind("ssh.authorized_key", "{user: alice, key: "+actiontest.Key1+"}")
 	outcomes := map[apply.Outcome]int{}
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(patience.Stretch(time.Minute))
 	enough := func() bool { return swaps.Load() > 500 && outcomes[apply.Changed] > 0 && outcomes[apply.Failed] > 100 }
 	for !enough() && time.Now().Before(deadline) {
 		outcomes[s.Run(p).Outcome]++
@@ -160,7 +161,7 @@ func TestOnlyDirectory(t *testing.T) {
 			if !errors.Is(err, syscall.ENOTDIR) {
 				t.Error(err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience.Stretch(10 * time.Second)):
 			t.Fatal("it waits for a writer")
 		}
 	}

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/lazyregexp"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/safetext"
 )
@@ -108,7 +108,7 @@ func (a *Request) checkURL() error {
 	return nil
 }
 
-var statusPattern = regexp.MustCompile(`^[1-5]([0-9][0-9]|xx)$`)
+var statusPattern = lazyregexp.New(`^[1-5]([0-9][0-9]|xx)$`)
 
 func (a *Request) checkStatus() error {
 	for _, s := range a.Status {
@@ -138,7 +138,7 @@ func (a *Request) checkHeaders() error {
 	return nil
 }
 
-var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+var headerName = lazyregexp.New("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
 // checkHeader finds what cannot be sent, without showing the value.
 func checkHeader(name, value string) error {

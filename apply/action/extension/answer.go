@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"regexp"
 	"strings"
 
+	"github.com/pullet/pullet/internal/lazyregexp"
 	"github.com/pullet/pullet/render"
 )
 
@@ -63,8 +63,8 @@ func (r *request) encode() (string, error) {
 }
 
 var (
-	shellName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	unknownName = regexp.MustCompile(`^json: unknown field "(.*)"$`)
+	shellName   = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	unknownName = lazyregexp.New(`^json: unknown field "(.*)"$`)
 )
 
 // maxVariable is how large a parameter may be that stands in the environment, too: the kernel refuses far larger ones.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/actiontest"
+	"github.com/pullet/pullet/internal/patience"
 )
 
 // echo answers what a variable of the repository's test says, and keeps what it was told.
@@ -165,7 +166,7 @@ func TestExtensionStops(t *testing.T) {
 			pid := <-group
 			began := time.Now()
 			cancel()
-			if r := <-done; r.Stopped == "" || r.Failed() || time.Since(began) > 2*time.Second {
+			if r := <-done; r.Stopped == "" || r.Failed() || time.Since(began) > patience.Stretch(2*time.Second) {
 				t.Errorf("stopped %q, failed %v after %s", r.Stopped, r.Failed(), time.Since(began))
 			}
 			actiontest.WaitGone(t, pid)

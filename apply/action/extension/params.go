@@ -3,7 +3,6 @@ package extension
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
+	"github.com/pullet/pullet/internal/lazyregexp"
 	"github.com/pullet/pullet/render"
 )
 
@@ -103,7 +103,7 @@ func (s *paramSchema) mistakes(
 	return errs
 }
 
-var conditional = regexp.MustCompile(
+var conditional = lazyregexp.New(
 	`/(if|then|else|anyOf|oneOf|not|dependentSchemas|contains|propertyNames|\$defs)(/|$)`,
 )
 

@@ -2,11 +2,11 @@ package extension
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/pullet/pullet/internal/lazyregexp"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/trust"
 )
@@ -14,7 +14,7 @@ import (
 // version is of an executable: up to four numbers. Those that are not written are 0.
 type version [4]int
 
-var versionText = regexp.MustCompile(`^[0-9]{1,9}(\.[0-9]{1,9}){0,3}$`)
+var versionText = lazyregexp.New(`^[0-9]{1,9}(\.[0-9]{1,9}){0,3}$`)
 
 func parseVersion(text string) (v version, err error) {
 	if !versionText.MatchString(text) {
@@ -38,7 +38,7 @@ type signedText struct {
 	digest  string // 64 hexadecimal digits
 }
 
-var signedLine = regexp.MustCompile(`^([A-Za-z0-9_.-]+) ([0-9.]+) sha256:([0-9a-f]{64})\n?$`)
+var signedLine = lazyregexp.New(`^([A-Za-z0-9_.-]+) ([0-9.]+) sha256:([0-9a-f]{64})\n?$`)
 
 // parseSigned reads a signed text. Its error is the end of a sentence about it.
 func parseSigned(text []byte) (signedText, error) {

@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/render"
 )
 
 // encode writes values in a format, always in the same way: keys are sorted.
@@ -27,7 +28,7 @@ func encode(data any, format, name string) ([]byte, error) {
 	case "json":
 		out, err = encodeJSON(data)
 	case "yaml":
-		out, err = yaml.Dump(data, yaml.WithV3Defaults(), yaml.WithIndent(2))
+		out, err = yaml.Dump(render.PlainNumbers(data), yaml.WithV3Defaults(), yaml.WithIndent(2))
 	case "ini":
 		out, err = encodeINI(data)
 	default:

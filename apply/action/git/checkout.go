@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
+	"github.com/pullet/pullet/internal/lazyregexp"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/safetext"
 )
@@ -123,7 +123,7 @@ func (a *Checkout) shownURL() string {
 	return a.URL
 }
 
-var commitID = regexp.MustCompile("^[0-9a-f]{40}$")
+var commitID = lazyregexp.New("^[0-9a-f]{40}$")
 
 // target is what is to be checked out. Only a commit id needs no question to the remote.
 func (a *Checkout) target(ctx context.Context, h *apply.Host) (gitTarget, error) {

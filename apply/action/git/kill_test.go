@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +15,8 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/actiontest"
+	"github.com/pullet/pullet/internal/patience"
+	"github.com/pullet/pullet/internal/tier"
 )
 
 // checkoutRoot in the environment makes this binary the process that TestCheckoutKilled kills.
@@ -44,15 +46,14 @@ func TestCheckoutForever(t *testing.T) {
 // TestCheckoutKilled: wherever a checkout is killed, the next run makes it whole, without force, and what git does not
 // know is kept.
 func TestCheckoutKilled(t *testing.T) {
+	tier.Long(t, "kills a process until three kills hit the middle of a checkout")
 	s := actiontest.New(t)
 	u := newUpstream(s)
 	u.commit("for i in $(seq 60); do mkdir -p d$i; seq $i 2000 > d$i/f; done; echo main > which")
 	u.git("checkout", "-q", "-b", "other")
 	u.commit("for i in $(seq 1 2 60); do seq $i 2001 > d$i/f; git rm -q d$((i+1))/f; mkdir -p n$i; seq $i 99 > n$i/g; done; rm which; mkdir which; echo > which/one")
 	u.git("checkout", "-q", "main")
-	seed := time.Now().UnixNano()
-	t.Logf("seed %d", seed)
-	random, halves := rand.New(rand.NewSource(seed)), 0
+	random, halves := rand.New(rand.NewPCG(tier.Seed(t), 0)), 0
 	for round := 0; halves < 3; round++ { // three of those that were killed while they placed files
 		if round == 60 {
 			t.Fatalf("only %d of %d were cut off in the middle of a checkout", halves, round)
@@ -70,10 +71,10 @@ func TestCheckoutKilled(t *testing.T) {
 			t.Fatalf("%q %v", line, err)
 		}
 		if round%2 == 0 {
-			time.Sleep(time.Duration(random.Int63n(int64(400 * time.Millisecond))))
+			time.Sleep(time.Duration(random.Int64N(int64(400 * time.Millisecond))))
 		} else {
 			untilChanged(s, "/srv/app")
-			time.Sleep(time.Duration(random.Int63n(int64(10 * time.Millisecond))))
+			time.Sleep(time.Duration(random.Int64N(int64(10 * time.Millisecond))))
 		}
 		_ = cmd.Process.Kill()
 		if err := cmd.Wait(); cmd.ProcessState.Exited() {
@@ -96,8 +97,7 @@ func TestCheckoutKilled(t *testing.T) {
 	}
 }
 
-// untilChanged waits until something changes in a directory, such as that a checkout begins to place files. How long
-// that takes depends on the machine, and what is longer than a while is not waited for.
+// untilChanged waits until something changes in a directory, such as that a checkout begins to place files.
 func untilChanged(s *actiontest.Scene, dir string) {
 	changed := func() time.Time {
 		info, err := os.Stat(s.Path(dir))
@@ -106,10 +106,8 @@ func untilChanged(s *actiontest.Scene, dir string) {
 		}
 		return info.ModTime()
 	}
-	before, began := changed(), time.Now()
-	for changed().Equal(before) && time.Since(began) < 20*time.Second {
-		time.Sleep(time.Millisecond)
-	}
+	before := changed()
+	patience.Until(s.T, "a checkout changes "+dir, func() bool { return !changed().Equal(before) })
 }
 
 // noCandidates: no file is left under the name that it has before it is in place.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path"
-	"regexp"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/gitremote"
+	"github.com/pullet/pullet/internal/lazyregexp"
 	"github.com/pullet/pullet/render"
 )
 
@@ -234,7 +234,7 @@ func (t gitTarget) tracking() plumbing.ReferenceName {
 
 func shortCommit(h plumbing.Hash) string { return h.String()[:8] }
 
-var someHex = regexp.MustCompile("^[0-9a-f]{7,64}$")
+var someHex = lazyregexp.New("^[0-9a-f]{7,64}$")
 
 // pick finds what a name means at the remote: a branch before a tag of the same name, as git does.
 func (r *gitRemote) pick(l gitremote.Listing, name string) (gitTarget, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/pullet/pullet/apply/action/actiontest"
 )
 
-// upstream is a bare repository to which tests push with the real git, through a work tree.
+// upstream is a bare repository with a linked work tree, in which tests commit with the real git.
 type upstream struct {
 	t         *testing.T
 	dir, work string // the repository, and the work tree
@@ -25,14 +25,24 @@ type upstream struct {
 func newUpstream(s *actiontest.Scene) *upstream {
 	s.T.Helper()
 	u := &upstream{t: s.T, dir: s.Path("srv/up.git"), work: filepath.Join(s.T.TempDir(), "work")}
-	for _, dir := range []string{u.dir, u.work} {
+	linked := filepath.Join(u.dir, "worktrees/work")
+	for _, dir := range []string{u.work, linked, filepath.Join(u.dir, "objects"), filepath.Join(u.dir, "refs")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			s.T.Fatal(err)
 		}
 	}
-	u.in(u.dir, "init", "-q", "--bare", "-b", "main")
-	u.git("init", "-q", "-b", "main")
-	u.git("remote", "add", "origin", u.dir)
+	for file, text := range map[string]string{
+		filepath.Join(u.dir, "HEAD"):       "ref: refs/heads/main\n",
+		filepath.Join(u.dir, "config"):     "[core]\n\trepositoryformatversion = 0\n\tbare = true\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n",
+		filepath.Join(linked, "HEAD"):      "ref: refs/heads/main\n",
+		filepath.Join(linked, "commondir"): "../..\n",
+		filepath.Join(linked, "gitdir"):    filepath.Join(u.work, ".git") + "\n",
+		filepath.Join(u.work, ".git"):      "gitdir: " + linked + "\n",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			s.T.Fatal(err)
+		}
+	}
 	return u
 }
 
@@ -70,19 +80,12 @@ func (u *upstream) sh(line string) {
 	}
 }
 
-// commit runs a shell command in the work tree, commits and pushes, and returns the commit.
+// commit runs a shell command in the work tree, commits, and returns the commit.
 func (u *upstream) commit(line string) string {
 	u.t.Helper()
 	u.sh(line)
 	u.git("add", "-A")
 	u.git("commit", "-q", "--allow-empty", "-m", "change")
-	return u.push()
-}
-
-// push pushes the branch and all tags, and returns the commit.
-func (u *upstream) push() string {
-	u.t.Helper()
-	u.git("push", "-q", "--force", "origin", "HEAD", "--tags")
 	return u.git("rev-parse", "HEAD")
 }
 

@@ -2,12 +2,12 @@ package passwd
 
 import (
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // File is the lines of the host's passwd, group or shadow file, in their order.
@@ -113,7 +113,7 @@ func (f File) GroupsOf(user string) []string {
 }
 
 // accountName is what every distribution takes as the name of a user or group.
-var accountName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,30}[A-Za-z0-9_.$-]?$`)
+var accountName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_.-]{0,30}[A-Za-z0-9_.$-]?$`)
 
 // CheckName is the check of a name while an action is bound.
 func CheckName(param, name string) error {

@@ -3,19 +3,19 @@ package pkg
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/lazyregexp"
 	"github.com/pullet/pullet/render"
 )
 
 var (
-	aptNoPackage = regexp.MustCompile(
+	aptNoPackage = lazyregexp.New(
 		`(?m)^E: (?:Unable to locate package (\S+)|Package '(\S+)' has no installation candidate)`,
 	)
-	aptNoVersion = regexp.MustCompile(`(?m)^E: Version '([^']+)' for '([^']+)' was not found`)
+	aptNoVersion = lazyregexp.New(`(?m)^E: Version '([^']+)' for '([^']+)' was not found`)
 )
 
 // explain makes an error of what apt-get said when it failed: what is unknown with what is known, else its own words.
@@ -60,14 +60,14 @@ func noVersion(name, version string, known []string) error {
 }
 
 // Lines of apt and dpkg that say nothing of the cause.
-var aptNoise = regexp.MustCompile(
+var aptNoise = lazyregexp.New(
 	`^(W: |N: |E: Sub-process |E: Some index files failed|E: Failed to fetch .*\bSome index|` +
 		`Errors were encountered|debconf: |Extracting templates|dpkg-preconfigure: |Waiting for cache lock|` +
 		`Use 'apt|Reading |Building |Preconfiguring |Processing was halted)`,
 )
 
 // aptHolder is who has the lock, which apt says while it waits.
-var aptHolder = regexp.MustCompile(`Could not get lock \S+ It is held by process \d+ \([^)]*\)`)
+var aptHolder = lazyregexp.New(`Could not get lock \S+ It is held by process \d+ \([^)]*\)`)
 
 // maxSaid is how many lines of a cause are told.
 const maxSaid = 4

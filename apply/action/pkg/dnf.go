@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // dnf is the package manager of Fedora and its relatives. For a root other than / that of this machine is told to work
@@ -204,7 +204,7 @@ func (d dnf) install(ctx context.Context, wants []pkgWant, o installOptions) err
 	return d.explain(ctx, out, wants)
 }
 
-var dnfNoMatch = regexp.MustCompile(`(?m)^Error: Unable to find a match: (.*)$`)
+var dnfNoMatch = lazyregexp.New(`(?m)^Error: Unable to find a match: (.*)$`)
 
 // explain makes an error of what dnf said when it failed.
 func (d dnf) explain(ctx context.Context, out apply.Output, wants []pkgWant) error {
@@ -319,7 +319,7 @@ func dnfBusy(out apply.Output) bool {
 }
 
 // dnfNoKey is what dnf says, with all that it knows of the repository, when it has no key to check a package with.
-var dnfNoKey = regexp.MustCompile(
+var dnfNoKey = lazyregexp.New(
 	`(?s)You have enabled checking of packages via GPG keys.*Problem repository: \[?([^\]\s]+)`,
 )
 

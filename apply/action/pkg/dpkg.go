@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // readDpkg reads dpkg's database: its status file, and the journal of changes that are not in it yet, which a dpkg that
@@ -41,7 +41,7 @@ func readDpkg(h *apply.Host) (pkgSet, error) {
 	return set, set.readAuto(h)
 }
 
-var journalName = regexp.MustCompile(`^[0-9]+$`)
+var journalName = lazyregexp.New(`^[0-9]+$`)
 
 // dpkgJournal are the files of changes in their order.
 func dpkgJournal(dir string) ([]string, error) {

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/hostfile"
+	"github.com/pullet/pullet/internal/lazyregexp"
 	"github.com/pullet/pullet/render"
 )
 
@@ -245,8 +245,8 @@ func stale(h *apply.Host, p packager, age time.Duration) (bool, error) {
 }
 
 var (
-	pkgName    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9+._-]*(:[a-z0-9][a-z0-9-]*)?$`)
-	pkgVersion = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+~:^_-]*\*?$`)
+	pkgName    = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9+._-]*(:[a-z0-9][a-z0-9-]*)?$`)
+	pkgVersion = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9.+~:^_-]*\*?$`)
 )
 
 // checkPkgName refuses what a package manager would read as something else than a name.

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/fetch"
 	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
+	"github.com/pullet/pullet/internal/lazyregexp"
 	"github.com/pullet/pullet/render"
 )
 
@@ -59,9 +59,9 @@ type RepoManaged struct {
 }
 
 var (
-	repoName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
-	repoURL  = regexp.MustCompile(`^[a-z][a-z0-9+.-]*:\S+$`)
-	repoWord = regexp.MustCompile(`^\S+$`)
+	repoName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+	repoURL  = lazyregexp.New(`^[a-z][a-z0-9+.-]*:\S+$`)
+	repoWord = lazyregexp.New(`^\S+$`)
 )
 
 // Bind checks the parameters and reads a key of the repository.

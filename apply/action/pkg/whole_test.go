@@ -13,6 +13,7 @@ import (
 	"github.com/pullet/pullet/apply/action"
 	"github.com/pullet/pullet/apply/action/actiontest"
 	"github.com/pullet/pullet/apply/action/pkg"
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/render"
 )
 
@@ -74,9 +75,7 @@ func TestPackageLock(t *testing.T) {
 	}
 	done := make(chan *apply.StepReport)
 	go func() { done <- s.Run(s.MustBind("pkg.installed", "{name: pullet-hello}")) }()
-	for len(waiting(t)) == 0 { // until apt-get runs
-		time.Sleep(20 * time.Millisecond)
-	}
+	patience.Until(t, "apt-get runs", func() bool { return len(waiting(t)) > 0 })
 	select {
 	case r := <-done:
 		t.Fatalf("it did not wait: %s %s", r.Outcome, r.Reason)
@@ -108,9 +107,9 @@ func TestPackageKilled(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for !strings.Contains(sh(s, versionOf+"pullet-slow 2>/dev/null || true"), "iF") { // half-configured: its postinst runs
-			time.Sleep(20 * time.Millisecond)
-		}
+		patience.UntilWithin(t, time.Minute, "pullet-slow is half-configured", func() bool { // its postinst runs
+			return strings.Contains(sh(s, versionOf+"pullet-slow 2>/dev/null || true"), "iF")
+		})
 		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}

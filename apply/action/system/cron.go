@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/pullet/pullet/apply/action/passwd"
 	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // CronPresent is a file in /etc/cron.d that runs a command at its times. The file is replaced as a whole. Where nobody
@@ -55,8 +55,8 @@ type CronPresent struct {
 const cronDir = "/etc/cron.d"
 
 var (
-	cronName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
-	envName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	cronName = lazyregexp.New(`^[A-Za-z0-9_-]+$`)
+	envName  = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
 // maxCronCommand is the most that every cron reads of a command.
@@ -132,7 +132,7 @@ func (a *CronPresent) times() error {
 }
 
 // bareCent is a % that cron takes for the end of the command.
-var bareCent = regexp.MustCompile(`(^|[^\\])%`)
+var bareCent = lazyregexp.New(`(^|[^\\])%`)
 
 func (a *CronPresent) checkCommand() error {
 	switch {

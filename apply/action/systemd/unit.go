@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/lazyregexp"
 	"github.com/pullet/pullet/render"
 )
 
@@ -67,7 +67,7 @@ var unitTypes = []string{
 	"service", "socket", "timer", "path", "target", "mount", "automount", "swap", "slice", "scope", "device",
 }
 
-var unitNameForm = regexp.MustCompile(`^[A-Za-z0-9:_.\\-]+(@[A-Za-z0-9:_.\\@-]*)?\.[a-z]+$`)
+var unitNameForm = lazyregexp.New(`^[A-Za-z0-9:_.\\-]+(@[A-Za-z0-9:_.\\@-]*)?\.[a-z]+$`)
 
 // unitName is the full name of a unit.
 func unitName(name string) (string, error) {

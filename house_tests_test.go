@@ -26,13 +26,29 @@ func TestAgentTestsAreParallel(t *testing.T) {
 	}
 }
 
+// TestTestsDoNotSkipWhatIsMissing: the first tier is the same on each machine. A test that needs a program which
+// scripts/test does not install for it calls tier.Program, and a script says [!short].
+func TestTestsDoNotSkipWhatIsMissing(t *testing.T) {
+	skips := regexp.MustCompile(`LookPath\([^}]*\.Skip`)
+	eachFile(t, func(path, text string) {
+		if at := skips.FindString(text); at != "" && path != "house_tests_test.go" {
+			t.Errorf("%s: %s", path, at)
+		}
+	}, ".go")
+	eachFile(t, func(path, text string) {
+		if strings.Contains(text, "\n[exec:") || strings.Contains(text, "\n[!exec:") {
+			t.Errorf("%s: [exec:...]", path)
+		}
+	}, ".txtar")
+}
+
 // TestLongTestsAreFound: scripts/test runs the tests of a file again, without -short, where the file asks
 // whether the run is short. So a helper that asks is for tests of such files.
 func TestLongTestsAreFound(t *testing.T) {
-	const asks = "testing." + "Short()" // a file that says it asks
+	asks := regexp.MustCompile(`testing\.Short\(\)|tier\.(Long|Program)\(`) // as in scripts/test
 	helpers, others := map[string][]string{}, map[string]map[string]string{}
 	eachTestFunc(t, func(path, body string, f *ast.FuncDecl) {
-		if strings.Contains(body, asks) && !strings.HasPrefix(f.Name.Name, "Test") {
+		if asks.MatchString(body) && !strings.HasPrefix(f.Name.Name, "Test") {
 			helpers[filepath.Dir(path)] = append(helpers[filepath.Dir(path)], f.Name.Name)
 		}
 	})
@@ -40,7 +56,7 @@ func TestLongTestsAreFound(t *testing.T) {
 		t.Error("no helper asks: this test has nothing to hold")
 	}
 	eachFile(t, func(path, text string) {
-		if dir := filepath.Dir(path); helpers[dir] != nil && !strings.Contains(text, asks) {
+		if dir := filepath.Dir(path); helpers[dir] != nil && !asks.MatchString(text) {
 			if others[dir] == nil {
 				others[dir] = map[string]string{}
 			}
@@ -51,7 +67,7 @@ func TestLongTestsAreFound(t *testing.T) {
 		calls := regexp.MustCompile(`\b(` + strings.Join(names, "|") + `)\(`)
 		for path, text := range others[dir] {
 			if call := calls.FindString(text); call != "" {
-				t.Errorf("%s calls %s), which asks %s: scripts/test does not find its tests", path, call, asks)
+				t.Errorf("%s calls %s), which leaves tests to a longer tier: scripts/test does not find this file's", path, call)
 			}
 		}
 	}

@@ -89,9 +89,6 @@ func TestNoTyping(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("becomes another user: needs root")
 	}
-	if _, err := exec.LookPath("perl"); err != nil {
-		t.Skip("needs perl to try the ioctl")
-	}
 	terminal := openTerminal(t)
 	agent := exec.Command(os.Args[0], "-test.run=^TestNoTyping$", "-test.v")
 	agent.Env = append(os.Environ(), "PULLET_TEST_TYPING=1")
@@ -129,9 +126,6 @@ func openTerminal(t *testing.T) *os.File {
 // TestSessionEndsAtATimeout: a process that left the command's group, and whose parent has ended, is still of its
 // session, and is ended with it.
 func TestSessionEndsAtATimeout(t *testing.T) {
-	if _, err := exec.LookPath("perl"); err != nil {
-		t.Skip("needs perl to leave a process group")
-	}
 	h := &Host{Root: t.TempDir()}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -12,9 +12,6 @@ import (
 
 // TestOpenSSL: another implementation believes what the authority signs and nothing else, and its requests are signed.
 func TestOpenSSL(t *testing.T) {
-	if _, err := exec.LookPath("openssl"); err != nil {
-		t.Skip("there is no openssl:", err)
-	}
 	dir, now := t.TempDir(), time.Now()
 	file := func(name string, text []byte) string {
 		path := filepath.Join(dir, name)

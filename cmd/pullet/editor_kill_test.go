@@ -15,6 +15,7 @@ import (
 
 	"github.com/pullet/pullet/internal/harness/process"
 	"github.com/pullet/pullet/internal/patience"
+	"github.com/pullet/pullet/internal/tier"
 )
 
 // until waits for a condition.
@@ -268,9 +269,7 @@ func TestEditIsEnded(t *testing.T) {
 
 // TestVimWritesNowhereElse: not even when its user has it keep everything in one directory.
 func TestVimWritesNowhereElse(t *testing.T) {
-	if version, err := exec.Command("vim", "--version").Output(); err != nil || !strings.Contains(string(version), "+viminfo") {
-		t.Skip("there is no vim that keeps a history: ", err)
-	}
+	tier.Program(t, "vim", "vim") // which keeps a history
 	asUsers(t, func(d *desk) {
 		settings := fmt.Sprintf("set nocompatible undofile backup writebackup swapfile\nset undodir=%[1]s backupdir=%[1]s directory=%[1]s\n"+
 			"set viminfo='100,<50,s10 viminfofile=%[1]s/viminfo\nautocmd VimEnter * call Edit()\n"+

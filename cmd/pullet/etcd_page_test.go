@@ -15,6 +15,7 @@ import (
 
 	"github.com/pullet/pullet/freeport"
 	"github.com/pullet/pullet/internal/patience"
+	"github.com/pullet/pullet/internal/tier"
 )
 
 // etcdPage is docs/etcd.md, to be run below a directory of its own with an etcd on this machine.
@@ -31,11 +32,8 @@ type etcdPage struct {
 // follows it pulls, and one without a role, or without a certificate of the authority, is told what is missing.
 func TestEtcdPage(t *testing.T) {
 	t.Parallel()
-	for _, program := range []string{"etcd", "etcdctl", "openssl", "bash", "pullet"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skip(err)
-		}
-	}
+	tier.Program(t, "etcd", "etcd-server")
+	tier.Program(t, "etcdctl", "etcd-client")
 	p := readEtcdPage(t)
 	p.shell(p.block("openssl"))
 	p.server(p.block("--data-dir"))

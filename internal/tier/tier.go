@@ -4,6 +4,7 @@ package tier
 
 import (
 	"os"
+	"os/exec"
 	"strconv"
 	"testing"
 )
@@ -13,6 +14,16 @@ func Long(t testing.TB, why string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("left to scripts/test all: " + why)
+	}
+}
+
+// Program leaves a test to scripts/test all, which installs the program that it needs, from a Debian package. The first
+// tier runs the same tests on each machine, whatever is installed there.
+func Program(t testing.TB, name, debian string) {
+	t.Helper()
+	Long(t, "needs "+name)
+	if _, err := exec.LookPath(name); err != nil {
+		t.Fatalf("%v: apt-get install %s", err, debian)
 	}
 }
 

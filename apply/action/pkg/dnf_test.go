@@ -14,16 +14,15 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/actiontest"
+	"github.com/pullet/pullet/internal/tier"
 )
 
 // withDnf is an install root with a local repository of rpm packages.
 func withDnf(t *testing.T) *actiontest.Scene {
 	t.Helper()
-	for _, program := range []string{"dnf", "rpmbuild", "createrepo_c"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("needs dnf, rpm and createrepo-c: %v", err)
-		}
-	}
+	tier.Program(t, "dnf", "dnf")
+	tier.Program(t, "rpmbuild", "rpm")
+	tier.Program(t, "createrepo_c", "createrepo-c")
 	actiontest.NeedRoot(t)
 	s := actiontest.New(t, "d etc/yum.repos.d 755")
 	repo := t.TempDir()

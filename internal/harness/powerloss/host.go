@@ -79,9 +79,6 @@ paths: {state: %q, hostVars: %q}
 func newHost(t testing.TB, kind, program string) *host {
 	t.Helper()
 	tier.Root(t, "mounts file systems")
-	if _, err := exec.LookPath("mkfs." + kind); err != nil {
-		t.Skip(err)
-	}
 	h := &host{t: t, kind: kind, program: program, dir: t.TempDir(), recorder: &recorder{disks: map[string]*disk{}}}
 	image, served := filepath.Join(h.dir, "image"), filepath.Join(h.dir, "served")
 	runTool(t, "truncate", "-s", "512M", image)

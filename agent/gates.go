@@ -51,7 +51,9 @@ type gates struct {
 
 	absence absence // of the member
 
-	remembering sync.Mutex // guards the node's own record, which steps write beside each other
+	remembering sync.Mutex // guards the node's own record, which steps write beside each other, and failed
+	failed      bool       // the run did
+	teller      teller     // of that
 
 	end runEnding
 }
@@ -88,7 +90,7 @@ func (p *pull) gatesFor(
 	if err != nil {
 		return nil, err
 	}
-	return newGates(ctx, p, req, rollout, program, turn, says, p.local.journal)
+	return newGates(ctx, p, req, rollout, program, turn, &upgradeTeller{p, v, turn}, says, p.local.journal)
 }
 
 // newGates are the gates of a run under the rules of a request, with its journal.
@@ -99,13 +101,14 @@ func newGates(
 	rollout render.Rollout,
 	program *compiled,
 	turn *lock.Turn,
+	failures teller,
 	says *stepSays,
 	of *journal.Journal,
 ) (*gates, error) {
 	g := &gates{
 		joined: p.joined, local: p.local, journal: of, reporter: p.reporter, says: says, turns: p.turns, waits: &p.waits,
 		places: &p.places, node: p.config.Node.Name, log: p.log, req: req, rollout: rollout, catalog: program.catalog,
-		steps: lock.NewSteps(p.store, req), turn: turn,
+		steps: lock.NewSteps(p.store, req), turn: turn, teller: failures,
 		passed: turn == nil &&
 			(req.Stale || p.local.Through == req.Version.Rollout()), candidates: map[string]*lock.Candidate{},
 		records: map[string]lock.Record{},

@@ -146,12 +146,15 @@ func (g *gates) Park(ctx context.Context, why string) error {
 	if !g.turn.Holds() {
 		return nil
 	}
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
+	if failed, err := g.tellFailure(ctx); failed || err != nil { // others would run what failed here
+		return err
+	}
 	w := g.waits.reason()
 	if w == nil {
 		w = &lock.Wait{Kind: state.WaitInRun, Gate: "other nodes", Reason: why, Remedy: inRunRemedy(g.req.Version)}
 	}
-	ctx, cancel := afterwards(ctx)
-	defer cancel()
 	g.places.slot.Store(nil)
 	return g.turn.Park(ctx, g.reporter.waitStatus(g.req.Version, w))
 }

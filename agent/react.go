@@ -223,7 +223,11 @@ func (r *reaction) begins(ctx context.Context, turn *lock.Turn) error {
 	if r.said.Started.IsZero() {
 		r.said.Started = time.Now().UTC()
 	}
-	r.local.Reacting = &state.Reacting{Run: r.of, Version: r.version, Result: r.said, Held: turn.Slot()}
+	var untold *state.Untold
+	if at := r.local.Reacting; at != nil && at.Run.ID == r.of.ID {
+		untold = at.Untold
+	}
+	r.local.Reacting = &state.Reacting{Run: r.of, Version: r.version, Result: r.said, Held: turn.Slot(), Untold: untold}
 	if err := r.local.save(); err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (r *reaction) runs(
 	ctx, cancel := context.WithTimeout(ctx, r.config.Agent.Deadline.Std()+r.Wait)
 	defer cancel()
 	says := r.reporter.steps(ctx, nil)
-	gates, err := newGates(ctx, r.pull, req, rollout, program, turn, says, own)
+	gates, err := newGates(ctx, r.pull, req, rollout, program, turn, &reactionTeller{r, rollout.MaxFailures}, says, own)
 	if err != nil {
 		return errors.Join(err, own.Close())
 	}
@@ -86,6 +86,9 @@ func (r *reaction) settles(ctx context.Context, report *apply.Report, rollout re
 	case report.Stopped != "" || report.Reboot || report.Leaving: // it keeps its place
 		return r.tells(after, report.Why(), "no action needed: the run goes on in the next pull")
 	case report.Pending():
+		if err := (&reactionTeller{r, rollout.MaxFailures}).tell(after); err != nil {
+			return err
+		}
 		r.places.slot.Store(r.local.Held)
 		r.local.Reacting.Held = nil
 		return errors.Join(turn.Park(after, state.Status{Reason: report.Why()}), r.local.save(),

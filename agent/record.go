@@ -29,7 +29,12 @@ func (p *pull) recordEnd(
 		return nil, p.local.staysAtWork(v, turn.Slot())
 	case report.Failed():
 		p.local.Fails(v.ID, time.Now().UTC())
-		err := turn.FailFor(ctx, report.Unsettled(), report.Why(), p.howItFailed(v, report))
+		err := turn.FailFor(ctx, lock.UpgradeFailure{
+			Reason: report.Why(), How: p.howItFailed(v, report), Unsettled: report.Unsettled(),
+		})
+		if err == nil {
+			p.local.Untold = nil
+		}
 		if w := p.registration.forgotten(ctx, err); w != nil {
 			err = fmt.Errorf("the fleet does not know of the failure: %w", w)
 		}
@@ -48,7 +53,7 @@ func (p *pull) recordEnd(
 	p.places.slot.Store(nil) // before the next pull, it is not to be put back
 	p.local.Running, p.local.Validated, p.local.Through = v, true, v.Rollout()
 	p.local.Held, p.local.Parked, p.local.Upgrading = nil, "", ""
-	p.local.Failed, p.local.Failures, p.local.LastFailure = "", 0, time.Time{}
+	p.local.Failed, p.local.Failures, p.local.LastFailure, p.local.Untold = "", 0, time.Time{}, nil
 	p.local.RolledBack = nil
 	return &st, p.local.save()
 }
@@ -90,6 +95,9 @@ func (p *pull) settleWaiting(ctx context.Context, v *state.Version, turn *lock.T
 	st.Kind, st.Remedy = state.WaitInRun, inRunRemedy(v)
 	if p.out.Wait != nil {
 		st = p.reporter.waitStatus(v, p.out.Wait)
+	}
+	if err := (&upgradeTeller{p, v, turn}).tell(ctx); err != nil {
+		return unlessForgotten(ctx, p, err)
 	}
 	p.places.slot.Store(nil)
 	p.local.Parked, p.local.Held = v.Rollout(), nil

@@ -14,6 +14,9 @@ type Gates interface {
 	// Hold is asked before each step that changes the host: the node holds its slot, or takes one again that it gave
 	// back.
 	Hold(ctx context.Context, s GatedStep) error
+	// Failed is called when a step failed, with the report so far. The node's slot is not for others before the fleet
+	// knows of that.
+	Failed(soFar *Report) error
 	// Park is called when nothing in the run can go on but by what other nodes do, with what that is.
 	Park(ctx context.Context, why string) error
 

@@ -265,6 +265,7 @@ type holds struct {
 }
 
 func (h holds) Hold(ctx context.Context, _ apply.GatedStep) error { return h.ask(ctx) }
+func (h holds) Failed(*apply.Report) error                        { return nil }
 func (h holds) Park(context.Context, string) error                { return nil }
 func (h holds) Quorum(context.Context, apply.GatedStep) (func(bool), error) {
 	return func(bool) {}, nil

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -218,8 +219,19 @@ func (s *running) ended() {
 	s.gates.share()
 }
 
-// finish records a step's report and lets its watcher see it.
+// finish records a step's report, lets its watcher see it, and says at the gates when it failed.
 func (x *execution) finish(s *boundStep, r *StepReport) {
+	x.file(s, r)
+	if r.Outcome != Failed || x.options.Gates == nil || x.plan {
+		return
+	}
+	if err := x.options.Gates.Failed(x.soFar()); err != nil {
+		x.stopBecause(err)
+	}
+}
+
+// file adds a step's report to what is known of the run.
+func (x *execution) file(s *boundStep, r *StepReport) {
 	r.Result.Result = result(r.Outcome)
 	if r.Result.State == "" {
 		r.Result.State = r.Result.Result
@@ -246,6 +258,15 @@ func (x *execution) finish(s *boundStep, r *StepReport) {
 	if r.Outcome == Failed && s.Options.FailHard && (x.report.Stopped == "" || x.report.Reboot) {
 		x.report.Stopped, x.over, x.report.Reboot = "step "+s.ID()+" failed and is failHard", true, false
 	}
+}
+
+// soFar returns a copy of the report, while steps still run.
+func (x *execution) soFar() *Report {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	r := *x.report
+	r.Steps, r.Counts = slices.Clone(r.Steps), maps.Clone(r.Counts)
+	return &r
 }
 
 // result is an outcome in the words of conditions.

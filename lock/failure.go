@@ -22,13 +22,23 @@ type failing struct {
 // Fail records that the upgrade failed and why. The claim stays, the node retries inside it. When the group has more
 // failures than it survives, it is halted in the same transaction.
 func (t *Turn) Fail(ctx context.Context, reason string, how Failure) error {
-	return t.FailFor(ctx, "", reason, how)
+	return t.FailFor(ctx, UpgradeFailure{Reason: reason, How: how})
 }
 
-// FailFor is Fail where the upgrade failed because nobody knows what came of a targeted step: what it halts goes on
-// when the step is settled. "" is no such step.
-func (t *Turn) FailFor(ctx context.Context, unsettled, reason string, how Failure) error {
-	return again(ctx, t.req.node(), func() error { return t.failing.record(ctx, unsettled, reason, how) })
+// UpgradeFailure is what there is to record of a failed upgrade.
+type UpgradeFailure struct {
+	Reason string
+	How    Failure
+	// Unsettled is the targeted step of which nobody knows what came, and because of which the upgrade failed: what
+	// that halts goes on when the step is settled. "" is none.
+	Unsettled string
+	// GoesOn says that the run is not over: it waits, and may change the host afterwards. It keeps its places.
+	GoesOn bool
+}
+
+// FailFor is Fail with all that there is to say.
+func (t *Turn) FailFor(ctx context.Context, what UpgradeFailure) error {
+	return again(ctx, t.req.node(), func() error { return t.failing.record(ctx, what) })
 }
 
 // Failure is what a node's failure means for the others.
@@ -41,8 +51,8 @@ const (
 	Host                   // a fault of the host: it counts apart, against Rules.MaxHostFailures
 )
 
-func (f *failing) record(ctx context.Context, unsettled, reason string, how Failure) error {
-	s, q := f.store, f.req
+func (f *failing) record(ctx context.Context, what UpgradeFailure) error {
+	s, q, how := f.store, f.req, what.How
 	if how == Host && f.roster.frozen == nil {
 		if err := f.roster.freeze(ctx, false); err != nil {
 			return err
@@ -54,13 +64,13 @@ func (f *failing) record(ctx context.Context, unsettled, reason string, how Fail
 		if err != nil {
 			return err
 		}
-		st := q.status(reason)
+		st := q.status(what.Reason)
 		st.Host = how == Host
-		if unsettled != "" {
-			st.Unknown, st.Remedy = unsettled, state.Act(state.SettleHint(unsettled))
+		if what.Unsettled != "" {
+			st.Unknown, st.Remedy = what.Unsettled, state.Act(state.SettleHint(what.Unsettled))
 		}
 		ops := append(s.Statuses.Ops(q.node(), state.Rollout, state.Failed, st), s.Bells.RingOp())
-		if how == Host && !slices.Contains(gate.Failed, q.node()) {
+		if how == Host && !what.GoesOn && !slices.Contains(gate.Failed, q.node()) {
 			ops = append(ops, f.claim.releaseTotalOps()...)
 		}
 		if counts := how == Halting || how == Host; counts && (gate.State == state.Halted || attempt > 0) &&
@@ -78,8 +88,8 @@ func (f *failing) record(ctx context.Context, unsettled, reason string, how Fail
 		case how == Late:
 			ops = append(s.Statuses.Ops(q.node(), state.Rollout, state.Failed, st), f.claim.releaseOps()...)
 		case how == Halting || how == Host:
-			if f.survived().count(&gate, q.node(), reason, how) {
-				gate.Unknown = unsettled
+			if f.survived().count(&gate, q.node(), what.Reason, how) {
+				gate.Unknown = what.Unsettled
 			}
 			ops = append(ops, f.gate.op(gate))
 		}

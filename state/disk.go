@@ -21,6 +21,7 @@ type Local struct {
 	Failures    int         `json:"failures,omitempty"`   // in a row, of that version
 	RolledBack  *RolledBack `json:"rolledBack,omitempty"` // the rollout whose files were put back here last
 	LastFailure time.Time   `json:"lastFailure,omitzero"`
+	Untold      *Untold     `json:"untold,omitempty"` // a failure of an upgrade that the fleet may not know of
 	// the rollout in which the fleet knows that it runs the version
 	Through string `json:"through,omitempty"`
 	// the rollout in which it waits for others in mid-run, without a slot
@@ -50,6 +51,16 @@ type Reacting struct {
 	Version *Version       `json:"version"` // whose jobs it runs
 	Result  ReactionResult `json:"result"`
 	Held    *HeldPlace     `json:"held,omitempty"` // nil: it waits for others in mid-run, without a place
+	Untold  *Untold        `json:"untold,omitempty"`
+}
+
+// Untold is a failure that the fleet may not know of: the node was killed since, or etcd did not answer. The node does
+// not give its slot to others before it has told of it.
+type Untold struct {
+	Rollout   string `json:"rollout"` // or the run of a reaction
+	Reason    string `json:"reason"`
+	Unsettled string `json:"unsettled,omitempty"` // the targeted step because of whose unknown result it failed
+	Host      bool   `json:"host,omitempty"`      // a fault of the host
 }
 
 // RolledBack is what a node knows of a version whose files it put back: it is not tried again while all of this stays.

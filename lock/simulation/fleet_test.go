@@ -59,6 +59,7 @@ type task struct {
 	repeatable bool
 	once       bool  // in the fleet's life
 	reads      *task // whose result it needs
+	apart      bool  // no other step requires it: where it fails, the run goes on, and may wait
 }
 
 func (s *task) of(role string) bool { return slices.Contains(s.roles, role) }
@@ -351,6 +352,11 @@ func (f *fleet) drawSteps(r *release) {
 	common := len(f.roles) > 1 && rng.IntN(3) == 0
 	at := rng.IntN(3)
 	for first, role := range f.roles {
+		if f.seed%4 == 1 { // not drawn: the other seeds stay what they were
+			r.steps = append(r.steps, &task{
+				name: role + "-apart/step", roles: []string{role}, repeatable: true, apart: true, fails: 0.1, takes: 3 * time.Second,
+			})
+		}
 		n := 2 + rng.IntN(4)
 		for i := range n {
 			s := &task{name: fmt.Sprint(role, "/step", i), roles: []string{role}, repeatable: true, fails: fails, faults: faults}

@@ -266,7 +266,7 @@ func (c *checker) slot(w etcdmodel.Write, group string, before map[string]bool) 
 		if l := c.life(w.Key, old.created); l != nil {
 			l.until, l.takenBy = w.Time, w.By
 		}
-		c.givenBack(w, old)
+		c.givenBack(w, old, group)
 		return
 	}
 	var now, then state.Claim

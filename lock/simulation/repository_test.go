@@ -139,8 +139,14 @@ func (r *release) jobs(f *fleet) string {
 		return slices.ContainsFunc(r.steps, func(s *task) bool { return s.job() == job })
 	}
 	for _, role := range f.roles {
-		if has(role) {
-			fmt.Fprintf(&out, "  role=%s: [{name: %s}]\n", role, role)
+		var of []string
+		for _, job := range []string{role + "-apart", role} {
+			if has(job) {
+				of = append(of, "{name: "+job+"}")
+			}
+		}
+		if of != nil {
+			fmt.Fprintf(&out, "  role=%s: [%s]\n", role, strings.Join(of, ", "))
 		}
 	}
 	everywhere := ""
@@ -164,7 +170,9 @@ func (r *release) byJob() map[string]string {
 			if last[role] != "" {
 				before += fmt.Sprintf("{{ if eq server.labels.role %q }}{step: %s}{{ end }}", role, last[role])
 			}
-			last[role] = s.name
+			if !s.apart {
+				last[role] = s.name
+			}
 		}
 		out[job] += s.text(name, before)
 	}

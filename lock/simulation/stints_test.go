@@ -58,7 +58,7 @@ func (c *checker) inStep(at time.Time, step string) map[string]stint {
 }
 
 // givenBack: a node keeps its slot while a step of it runs, and nobody takes it from a node that is well (I1).
-func (c *checker) givenBack(w etcdmodel.Write, old kept) {
+func (c *checker) givenBack(w etcdmodel.Write, old kept, group string) {
 	var claim state.Claim
 	parse(old.Write, &claim)
 	switch {
@@ -70,6 +70,26 @@ func (c *checker) givenBack(w etcdmodel.Write, old kept) {
 	case !c.holdsSlot(claim.Node) && !c.cloned(claim.Node):
 		if s, works := c.inStep(w.Time, "")[claim.Node]; works {
 			c.fail(w, "I1: %s gives its slot back, and runs %s since %s", claim.Node, s.step.name, s.at.Sub(c.began))
+		}
+		c.unrecorded(w, group, claim)
+	}
+}
+
+// unrecorded: a slot is not free while its holder's failure is not on record (I4).
+func (c *checker) unrecorded(w etcdmodel.Write, group string, claim state.Claim) {
+	last := map[*task]string{}
+	for _, e := range c.log {
+		if e.node == claim.Node && e.rollout == claim.Rollout && e.step != nil && e.what != "read" && e.at.Before(w.Time) {
+			last[e.step] = e.what
+		}
+	}
+	var gate state.Gate
+	if k, set := c.keys[prefix+"rollout/"+claim.Rollout+"/gate/"+group]; set {
+		parse(k.Write, &gate)
+	}
+	for s, what := range last {
+		if what == failed && !s.late && !gate.Counts(claim.Node) {
+			c.fail(w, "I4: %s gives its slot back after %s failed in %s, and that is not on record", claim.Node, s.name, claim.Rollout)
 		}
 	}
 }

@@ -16,5 +16,5 @@ var Example embed.FS
 // Source is the Go files that declare what can be written in a state repository and in a host's configuration: package
 // reference reads their comments.
 //
-//go:embed agent/config.go agent/listening.go agent/traces.go apply/action/*.go apply/action/*/*.go datastore/backupconfig.go datastore/config.go event/webhook/hook.go gitremote/remote.go puller/source.go puller/policy.go render/*.go state/store.go
+//go:embed internal/agent/config.go internal/agent/listening.go internal/agent/traces.go apply/action/*.go apply/action/*/*.go internal/datastore/backupconfig.go internal/datastore/config.go internal/event/webhook/hook.go internal/gitremote/remote.go puller/source.go puller/policy.go render/*.go state/store.go
 var Source embed.FS

@@ -9,7 +9,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/hostfile"
-	"github.com/pullet/pullet/journal"
+	"github.com/pullet/pullet/internal/journal"
 )
 
 // TestSamePathInAGroup: a step that is about what another of the group is about to change, or about what lies below

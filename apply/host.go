@@ -12,7 +12,7 @@ import (
 	securejoin "github.com/cyphar/filepath-securejoin"
 
 	"github.com/pullet/pullet/apply/hostfile"
-	"github.com/pullet/pullet/gitremote"
+	"github.com/pullet/pullet/internal/gitremote"
 	"github.com/pullet/pullet/render"
 )
 

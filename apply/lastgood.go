@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pullet/pullet/journal"
+	"github.com/pullet/pullet/internal/journal"
 	"github.com/pullet/pullet/render"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/journal"
+	"github.com/pullet/pullet/internal/journal"
 )
 
 // restored is a job that puts its file back when it fails, with more steps behind the file.

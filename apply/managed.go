@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply/hostfile"
-	"github.com/pullet/pullet/journal"
+	"github.com/pullet/pullet/internal/journal"
 )
 
 // fingerprint is what the step says, as a digest: its parameters, and the files of the repository that it reads.

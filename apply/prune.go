@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pullet/pullet/journal"
+	"github.com/pullet/pullet/internal/journal"
 	"github.com/pullet/pullet/render"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pullet/pullet/journal"
+	"github.com/pullet/pullet/internal/journal"
 	"github.com/pullet/pullet/render"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing/fstest"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/journal"
+	"github.com/pullet/pullet/internal/journal"
 	"github.com/pullet/pullet/render"
 )
 

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/pullet/pullet/journal"
+	"github.com/pullet/pullet/internal/journal"
 	"github.com/pullet/pullet/render"
 )
 

@@ -3,7 +3,7 @@ package apply
 import (
 	"testing"
 
-	"github.com/pullet/pullet/journal"
+	"github.com/pullet/pullet/internal/journal"
 	"github.com/pullet/pullet/render"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
-	"github.com/pullet/pullet/trust"
+	"github.com/pullet/pullet/internal/trust"
 )
 
 // maxKeyFile bounds a file of keys or rules.

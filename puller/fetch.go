@@ -13,7 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/google/renameio/v2"
 
-	"github.com/pullet/pullet/gitremote"
+	"github.com/pullet/pullet/internal/gitremote"
 )
 
 // fetchInto gets an offer, and another tag if one is given, with the objects

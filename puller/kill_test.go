@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pullet/pullet/gitremote"
+	"github.com/pullet/pullet/internal/gitremote"
 	"github.com/pullet/pullet/internal/tier"
 )
 

@@ -7,7 +7,7 @@ import (
 	"path"
 	"slices"
 
-	"github.com/pullet/pullet/gitremote"
+	"github.com/pullet/pullet/internal/gitremote"
 )
 
 // minPointer is the size of the smallest pointer.

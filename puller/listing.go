@@ -10,8 +10,8 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"github.com/pullet/pullet/gitremote"
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/gitremote"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // listing is what a remote says it has.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/pullet/pullet/gitremote"
+	"github.com/pullet/pullet/internal/gitremote"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"github.com/pullet/pullet/trust"
+	"github.com/pullet/pullet/internal/trust"
 )
 
 // UnverifiedError says that a commit is refused because it, one before it, or the tag on it is not signed as Verify of

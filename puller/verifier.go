@@ -11,7 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
-	"github.com/pullet/pullet/trust"
+	"github.com/pullet/pullet/internal/trust"
 )
 
 // verifier looks at the signatures of one commit and its history.

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/pullet/pullet/trust"
+	"github.com/pullet/pullet/internal/trust"
 )
 
 // own is the commit that a step leads to.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pullet/pullet/gitremote"
+	"github.com/pullet/pullet/internal/gitremote"
 )
 
 // keyring is a directory with keys of the real ssh-keygen and gpg.

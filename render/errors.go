@@ -6,7 +6,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // Position is a place in a file of a state repository. Line and Col count from 1; a zero Line means the file as a

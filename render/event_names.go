@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // EventGlob is the name of an event, or a glob over names: * ? and [] match within one word of the path, ** as the last

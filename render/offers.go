@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // ServicesFile is where a repository says who offers which services.

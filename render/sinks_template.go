@@ -11,7 +11,7 @@ import (
 	"text/template/parse"
 	"time"
 
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // sinkTemplate is a body in JSON with values of an event in it. Every value is written as JSON, whatever is in it, so

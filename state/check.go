@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // checks gathers what is wrong with a record: the first thing counts.

@@ -3,7 +3,7 @@ package state
 import (
 	"math"
 
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 func (c *Cursor) check(Key) error {

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 func (n *Node) check(k Key) error {

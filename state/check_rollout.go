@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 func (v *Version) check(k Key) error {

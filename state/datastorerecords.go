@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // Wanted is what the repository says of the fleet's datastore: how many hosts carry it, and which may.

@@ -8,7 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/internal/authority"
 )
 
 // GivenUp is what came of a node that was decommissioned.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pullet/pullet/durable"
+	"github.com/pullet/pullet/internal/durable"
 )
 
 // Local is what a node knows of itself without its fleet.

@@ -19,7 +19,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/pullet/pullet/durable"
+	"github.com/pullet/pullet/internal/durable"
 )
 
 // embedded is the single etcd member in a directory of this machine: run by this process, or by another one of the

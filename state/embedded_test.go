@@ -19,7 +19,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
 
-	"github.com/pullet/pullet/durable"
+	"github.com/pullet/pullet/internal/durable"
 )
 
 // TestSecondProcess: a command finds the member that another process runs, and both see one record.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // Event is something that happened in the fleet, or outside of it: a step failed, an expression of a trigger became

@@ -9,7 +9,7 @@ import (
 	"github.com/gofrs/flock"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/pullet/pullet/durable"
+	"github.com/pullet/pullet/internal/durable"
 )
 
 // HandOver moves the data of this host's own member, in whose directory Dir says, to another directory: what it knows

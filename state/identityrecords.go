@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pullet/pullet/authority"
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/authority"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // Authority is what hosts believe: the bundle of the fleet's authority. Hosts take a new one only where the one that

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pullet/pullet/durable"
+	"github.com/pullet/pullet/internal/durable"
 )
 
 // ReportLimits say how many reports of runs a node keeps, and how large they may be together. The last one is kept

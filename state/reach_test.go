@@ -20,7 +20,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 
-	"github.com/pullet/pullet/freeport"
+	"github.com/pullet/pullet/internal/freeport"
 	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/internal/tier"
 )

@@ -14,7 +14,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // BadRecordError is about a record of the fleet that cannot be read: its key, or its value, is not what pullet writes.

@@ -6,7 +6,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/internal/authority"
 )
 
 // writer says who may write the records of a kind. Whoever has a role may read all of them.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // What the record is made of where no key of a family says whose it is.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/pullet/pullet/durable"
+	"github.com/pullet/pullet/internal/durable"
 )
 
 // RunLock keeps two runs on a node apart. The kernel releases it when the holder ends, however it ends.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/internal/authority"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/internal/authority"
 )
 
 // certified are an authority and the credentials of somebody whom it certified for 90 days.

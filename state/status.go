@@ -8,7 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // Digest is what the fleet keeps of a run: the rest is in the run's report on the node.

@@ -8,7 +8,7 @@ import (
 
 	"go.etcd.io/etcd/server/v3/embed"
 
-	"github.com/pullet/pullet/durable"
+	"github.com/pullet/pullet/internal/durable"
 )
 
 // unborn marks a member that never served. One that is killed in its very first start has a log without the record of

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/internal/authority"
 )
 
 // UnreachableError says that the store did not answer in time, takes no writes, or does not let this host in.

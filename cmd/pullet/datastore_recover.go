@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/pullet/pullet/datastore"
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/datastore"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // confirming is how somebody confirms what cannot be undone.

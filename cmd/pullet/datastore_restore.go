@@ -7,9 +7,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/pullet/pullet/agent"
-	"github.com/pullet/pullet/datastore"
-	"github.com/pullet/pullet/trust"
+	"github.com/pullet/pullet/internal/agent"
+	"github.com/pullet/pullet/internal/datastore"
+	"github.com/pullet/pullet/internal/trust"
 )
 
 // restoring are the flags of etcd --restore.

@@ -16,9 +16,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/pullet/pullet/agent"
-	"github.com/pullet/pullet/gitremote"
-	"github.com/pullet/pullet/journal"
+	"github.com/pullet/pullet/internal/agent"
+	"github.com/pullet/pullet/internal/gitremote"
+	"github.com/pullet/pullet/internal/journal"
 	"github.com/pullet/pullet/state"
 )
 

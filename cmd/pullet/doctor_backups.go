@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pullet/pullet/agent"
-	"github.com/pullet/pullet/datastore"
+	"github.com/pullet/pullet/internal/agent"
+	"github.com/pullet/pullet/internal/datastore"
 )
 
 // backups looks when the record of the datastore that this host keeps was backed up.

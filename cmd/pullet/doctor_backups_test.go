@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pullet/pullet/agent"
-	"github.com/pullet/pullet/datastore"
+	"github.com/pullet/pullet/internal/agent"
+	"github.com/pullet/pullet/internal/datastore"
 	"github.com/pullet/pullet/render"
 )
 

@@ -5,7 +5,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/internal/agent"
 	"github.com/pullet/pullet/state"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/internal/agent"
 	"github.com/pullet/pullet/state"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/state"
 )
 

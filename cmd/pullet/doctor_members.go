@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	"github.com/pullet/pullet/datastore"
+	"github.com/pullet/pullet/internal/datastore"
 	"github.com/pullet/pullet/state"
 )
 

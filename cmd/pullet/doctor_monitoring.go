@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/internal/agent"
 )
 
 // monitoring checks what a monitoring system reads of this host, and where webhooks come in.

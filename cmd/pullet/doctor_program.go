@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 
-	"github.com/pullet/pullet/agent"
-	"github.com/pullet/pullet/program"
+	"github.com/pullet/pullet/internal/agent"
+	"github.com/pullet/pullet/internal/program"
 )
 
 // ownProgramFound is what is known of pullet's own program on this host.

@@ -7,8 +7,8 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
-	"github.com/pullet/pullet/agent"
-	"github.com/pullet/pullet/datastore"
+	"github.com/pullet/pullet/internal/agent"
+	"github.com/pullet/pullet/internal/datastore"
 )
 
 func etcdCommand(a *app) *cobra.Command {

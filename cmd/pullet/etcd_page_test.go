@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pullet/pullet/freeport"
+	"github.com/pullet/pullet/internal/freeport"
 	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/internal/tier"
 )

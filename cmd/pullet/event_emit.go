@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v4"
 
-	"github.com/pullet/pullet/agent"
-	"github.com/pullet/pullet/event"
+	"github.com/pullet/pullet/internal/agent"
+	"github.com/pullet/pullet/internal/event"
 	"github.com/pullet/pullet/state"
 )
 

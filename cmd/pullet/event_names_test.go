@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/state"
 )
 

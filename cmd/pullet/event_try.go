@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pullet/pullet/agent"
-	"github.com/pullet/pullet/event"
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/agent"
+	"github.com/pullet/pullet/internal/event"
+	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/state"
 )
 

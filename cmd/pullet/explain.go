@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pullet/pullet/reference"
+	"github.com/pullet/pullet/internal/reference"
 	"github.com/pullet/pullet/render"
 )
 

@@ -11,9 +11,9 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/spf13/cobra"
 
-	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/program"
+	"github.com/pullet/pullet/internal/agent"
+	"github.com/pullet/pullet/internal/program"
 	"github.com/pullet/pullet/state"
 )
 

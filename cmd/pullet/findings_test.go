@@ -17,7 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/sirupsen/logrus"
 
-	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/internal/agent"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
 )

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pullet/pullet/authority"
-	"github.com/pullet/pullet/datastore"
+	"github.com/pullet/pullet/internal/authority"
+	"github.com/pullet/pullet/internal/datastore"
 	"github.com/pullet/pullet/state"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pullet/pullet/agent"
-	"github.com/pullet/pullet/datastore"
+	"github.com/pullet/pullet/internal/agent"
+	"github.com/pullet/pullet/internal/datastore"
 )
 
 // fleetCreate are the flags of fleet create.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pullet/pullet/authority"
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/authority"
+	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/state"
 )
 

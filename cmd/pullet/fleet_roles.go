@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/state"
 )
 

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/pullet/pullet/datastore"
+	"github.com/pullet/pullet/internal/datastore"
 	"github.com/pullet/pullet/state"
 )
 

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/journal"
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/journal"
+	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/state"
 )
 

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/pullet/pullet/agent"
-	"github.com/pullet/pullet/ownfile"
+	"github.com/pullet/pullet/internal/agent"
+	"github.com/pullet/pullet/internal/ownfile"
 	"github.com/pullet/pullet/state"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pullet/pullet/agent"
-	"github.com/pullet/pullet/authority"
+	"github.com/pullet/pullet/internal/agent"
+	"github.com/pullet/pullet/internal/authority"
 )
 
 // joining are the flags of join.

@@ -19,9 +19,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 
-	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/reference"
+	"github.com/pullet/pullet/internal/agent"
+	"github.com/pullet/pullet/internal/reference"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )

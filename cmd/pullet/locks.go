@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/lock"
-	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 

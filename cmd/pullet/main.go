@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/internal/agent"
 	"github.com/pullet/pullet/puller"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/internal/agent"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )

@@ -4,7 +4,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // mark is a part of a line, in bytes, that is in a colour.

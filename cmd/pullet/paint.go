@@ -4,7 +4,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // ink is a colour of a terminal. The words and marks say the same without it.

@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 

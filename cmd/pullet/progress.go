@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/agent"
+	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/lock"
-	"github.com/pullet/pullet/safetext"
 )
 
 // progress shows what a long pull is at: on a terminal in one line that is drawn over, elsewhere a line for each new

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/agent"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
 )

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/lock"
-	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pullet/pullet/datastore"
+	"github.com/pullet/pullet/internal/datastore"
 	"github.com/pullet/pullet/state"
 )
 

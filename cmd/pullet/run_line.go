@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // misplaced is what is wrong with a command line of run that has arguments before its --, or no --.

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/internal/agent"
+	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 

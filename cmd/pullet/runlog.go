@@ -8,8 +8,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/agent"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
 )

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pullet/pullet/reference"
+	"github.com/pullet/pullet/internal/reference"
 )
 
 func schemaCommand(a *app) *cobra.Command {

@@ -12,7 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/sirupsen/logrus"
 
-	"github.com/pullet/pullet/event"
+	"github.com/pullet/pullet/internal/event"
 	"github.com/pullet/pullet/state"
 )
 

@@ -19,7 +19,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/pullet/pullet/freeport"
+	"github.com/pullet/pullet/internal/freeport"
 	"github.com/pullet/pullet/internal/harness/cluster"
 	"github.com/pullet/pullet/internal/harness/lab"
 	"github.com/pullet/pullet/internal/patience"

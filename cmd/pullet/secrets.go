@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/pullet/pullet/internal/secrets"
+	"github.com/pullet/pullet/internal/trust"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/secrets"
-	"github.com/pullet/pullet/trust"
 )
 
 func secretsCommand(a *app) *cobra.Command {

@@ -20,7 +20,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pullet/pullet/trust"
+	"github.com/pullet/pullet/internal/trust"
 )
 
 // made is a way in which a template writes a secret: a function of it, and what that gives.

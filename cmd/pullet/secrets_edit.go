@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/pullet/pullet/internal/secrets"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/secrets"
 )
 
 func (s *secretsCmd) editCommand() *cobra.Command {

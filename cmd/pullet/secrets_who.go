@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/internal/secrets"
+	"github.com/pullet/pullet/internal/trust"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/secrets"
-	"github.com/pullet/pullet/trust"
 )
 
 // secretReader is a reader of an encrypted file.

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // stream is an output of the process. Everything that is written to it is harmless to a terminal.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // table aligns the cells of its lines, which tabs separate. Where there is no terminal a row is one line, as long as it

@@ -7,7 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // TestYAMLIsPlain: -o yaml prints nothing that a terminal obeys. Where YAML would leave such a character as it is, it

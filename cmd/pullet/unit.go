@@ -11,10 +11,10 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/sirupsen/logrus"
 
-	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/agent"
+	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/lock"
-	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action"
 	"github.com/pullet/pullet/apply/action/extension"
+	"github.com/pullet/pullet/internal/agent"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/render/facts"
 	"github.com/pullet/pullet/render/lint"

@@ -164,7 +164,7 @@ func TestRemediesAreTyped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	others := []string{"../../state/key.go", "../../agent/repositories.go"} // they set the text of an error, and of a trouble
+	others := []string{"../../state/key.go", "../../internal/agent/repositories.go"} // they set the text of an error, and of a trouble
 	seen := 0
 	for _, path := range append(files, own...) {
 		if strings.HasSuffix(path, "_test.go") {

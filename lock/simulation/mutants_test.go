@@ -32,8 +32,8 @@ var mutants = []mutant{
 	{"I1", "a step asks for its claim before it begins", []overlay.Patch{overlay.Change("../../apply/hold.go", "if g.s.x.options.Gates == nil {\n\t\treturn true", "if g.s.x.options.Gates == nil || g.s != nil {\n\t\treturn true")}},
 	{"E", "who is in mid-rollout belongs to its barriers", []overlay.Patch{overlay.Change("../roster.go", "if yes && !admitted[node] &&", "if _ = admitted; yes &&")}},
 	{"F", "the version is compared before each step", []overlay.Patch{overlay.Change("../claim.go", "if c.pool.follows {\n\t\t\tconditions", "if false {\n\t\t\tconditions")}},
-	{"J", "a run that failed keeps its slot while it waits", []overlay.Patch{overlay.Change("../../agent/hold.go", "failed, err := g.tellFailure(ctx); failed || err != nil", "err := ctx.Err(); err != nil")}},
-	{"J", "a failure that the fleet did not hear of is told before the slot is free", []overlay.Patch{overlay.Change("../../agent/untold.go", "if u == nil || u.Rollout", "if true || u.Rollout")}},
+	{"J", "a run that failed keeps its slot while it waits", []overlay.Patch{overlay.Change("../../internal/agent/hold.go", "failed, err := g.tellFailure(ctx); failed || err != nil", "err := ctx.Err(); err != nil")}},
+	{"J", "a failure that the fleet did not hear of is told before the slot is free", []overlay.Patch{overlay.Change("../../internal/agent/untold.go", "if u == nil || u.Rollout", "if true || u.Rollout")}},
 }
 
 // TestMutantPatches: what the mutants change is there.

@@ -3,8 +3,8 @@ package lint
 import (
 	"errors"
 
+	"github.com/pullet/pullet/internal/secrets"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/secrets"
 )
 
 // encrypted are mistakes in who may read the encrypted files, and in whom they are encrypted for.

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"io/fs"
 
+	"github.com/pullet/pullet/internal/trust"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/trust"
 )
 
 // signers are mistakes in the rules of who may change which paths: a host that verifies commits refuses one with them.

@@ -14,7 +14,7 @@ import (
 )
 
 // core are the packages whose tests are tried without arguments.
-var core = []string{"lock", "apply", "state", "agent"}
+var core = []string{"lock", "apply", "state", "internal/agent"}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

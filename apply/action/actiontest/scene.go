@@ -15,7 +15,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action"
-	"github.com/pullet/pullet/journal"
+	"github.com/pullet/pullet/internal/journal"
 	"github.com/pullet/pullet/render"
 )
 

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // maxAnswer is how much of an answer's body is kept.

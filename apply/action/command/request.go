@@ -13,8 +13,8 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/internal/lazyregexp"
+	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/safetext"
 )
 
 // Request sends a request to a web server. It succeeds when the answer has an expected status. Later steps read the

@@ -8,8 +8,8 @@ import (
 	"fmt"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/safetext"
 )
 
 // Actions lists the actions of this package.

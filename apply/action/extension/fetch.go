@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/pullet/pullet/internal/trust"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/trust"
 )
 
 // fetchTime is how long one executable may take, with what is signed about it.

@@ -11,9 +11,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pullet/pullet/durable"
+	"github.com/pullet/pullet/internal/durable"
+	"github.com/pullet/pullet/internal/trust"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/trust"
 )
 
 // fetchSigned takes the executable that a signed text names, if one of the host's keys signed it.

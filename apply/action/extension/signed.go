@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/internal/lazyregexp"
+	"github.com/pullet/pullet/internal/trust"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/trust"
 )
 
 // version is of an executable: up to four numbers. Those that are not written are 0.

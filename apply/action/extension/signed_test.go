@@ -16,8 +16,8 @@ import (
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/actiontest"
 	"github.com/pullet/pullet/apply/action/extension"
+	"github.com/pullet/pullet/internal/trust"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/trust"
 )
 
 // signer is a key of ssh-keygen.

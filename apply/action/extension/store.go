@@ -14,7 +14,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"github.com/pullet/pullet/apply/action/place"
-	"github.com/pullet/pullet/durable"
+	"github.com/pullet/pullet/internal/durable"
 	"github.com/pullet/pullet/render"
 )
 

@@ -17,8 +17,8 @@ import (
 	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 	"github.com/pullet/pullet/internal/lazyregexp"
+	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/safetext"
 )
 
 // Checkout is a directory with the files of a git repository at a branch, a tag or a commit. A branch is followed: each

@@ -13,7 +13,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/offer"
-	"github.com/pullet/pullet/freeport"
+	"github.com/pullet/pullet/internal/freeport"
 	"github.com/pullet/pullet/render"
 )
 

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/safetext"
 )
 
 // Publish tells the fleet that this host offers a service, for services "NAME" in templates and for service.wait. That

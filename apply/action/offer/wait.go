@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/safetext"
 )
 
 // Wait waits until enough instances of a service are known to the fleet. Too few is no failure: the step is pending,

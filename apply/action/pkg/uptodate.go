@@ -10,7 +10,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/place"
-	"github.com/pullet/pullet/safetext"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // Uptodate is all packages in the newest version that the host's repositories have. Held packages stay. The plan lists

@@ -16,7 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/pullet/pullet/freeport"
+	"github.com/pullet/pullet/internal/freeport"
 	"github.com/pullet/pullet/internal/harness/process"
 )
 

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pullet/pullet/datastore"
-	"github.com/pullet/pullet/freeport"
+	"github.com/pullet/pullet/internal/datastore"
+	"github.com/pullet/pullet/internal/freeport"
 	"github.com/pullet/pullet/internal/harness/chance"
 	"github.com/pullet/pullet/internal/harness/cluster"
 	"github.com/pullet/pullet/internal/harness/link"

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pullet/pullet/freeport"
+	"github.com/pullet/pullet/internal/freeport"
 	"github.com/pullet/pullet/internal/harness/process"
 )
 

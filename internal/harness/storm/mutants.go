@@ -88,13 +88,13 @@ func Mutants() []Mutant {
 			shape: allSucceed, does: command,
 		},
 		{
-			Name: "stages of a command ignored", promise: "run", file: "agent/commands.go",
+			Name: "stages of a command ignored", promise: "run", file: "internal/agent/commands.go",
 			old:   "mine := c.Stage < len(c.Stages) && slices.Contains(c.Stages[c.Stage], o.config.Node.Name)",
 			new:   "mine := slices.Contains(slices.Concat(c.Stages...), o.config.Node.Name)",
 			shape: allSucceed, does: command,
 		},
 		{
-			Name: "record ignored", promise: "elections", file: "agent/election.go",
+			Name: "record ignored", promise: "elections", file: "internal/agent/election.go",
 			old:   "out := apply.Record{Attempt: r.Attempt, Of: r.Result.Attempt, Fresh: r.Fresh, Again: r.Again}",
 			new:   "out := apply.Record{Again: r.Again}\n\tif true {\n\t\treturn out, nil\n\t}",
 			shape: allSucceed, does: (*storm).reinstallElected,

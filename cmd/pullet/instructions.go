@@ -14,8 +14,11 @@ import (
 )
 
 // readInstructions reads the rules of a rollout: from a file, from the input for "-", or from the text itself where it
-// is JSON. Without a name it takes the file beside the configuration, where there is one.
+// is JSON. Without a name it takes the file beside the configuration, where there is one; "none" is none at all.
 func (a *app) readInstructions(from string, in io.Reader) (agent.Instructions, error) {
+	if from == "none" {
+		return agent.Instructions{None: true}, nil
+	}
 	name, text, err := a.instructionsText(from, in)
 	if from == "" && errors.Is(err, fs.ErrNotExist) {
 		return agent.Instructions{}, nil

@@ -62,7 +62,7 @@ func startCommand(a *app) *cobra.Command {
 		"instructions",
 		"",
 		"rules of this rollout: a JSON file, - for the input, or the JSON itself (default: upgrade.json beside the "+
-			"configuration, where it exists)",
+			"configuration, where it exists, or those that the rollout has); none drops those",
 	)
 	f.BoolVar(&s.noop, "noop", false, "show what would happen, and change nothing")
 	f.BoolVar(&s.wait, "wait", false, "follow it to its end")
@@ -227,6 +227,23 @@ func groupsOf(o *state.Overview, rules render.Rollout, groupOf map[string]string
 	return out
 }
 
+// instructed says what becomes of the instructions that the fleet's version has.
+func instructed(p *agent.Proposal) string {
+	if p.Current == nil || p.Current.Instructions == nil {
+		return ""
+	}
+	had, has := string(p.Current.Instructions), string(p.Version.Instructions)
+	switch {
+	case has == had && p.Version.Same(p.Current):
+		return "it keeps its instructions: " + had + "; to drop them: --instructions none\n"
+	case has != "": // others were given
+		return ""
+	case p.Version.Same(p.Current):
+		return "its instructions are dropped: " + had + "\n"
+	}
+	return "the instructions of " + withCommit(p.Current) + " are not for it: " + had + "\n"
+}
+
 func (a *app) printStart(p *agent.Proposal, plan []plannedGroup, noop bool) {
 	behind := 0
 	for _, g := range plan {
@@ -241,7 +258,7 @@ func (a *app) printStart(p *agent.Proposal, plan []plannedGroup, noop bool) {
 	case p.Version.Same(p.Current):
 		verb = "was the fleet's version already; it is held until: pullet rollout follow"
 	}
-	fmt.Fprintf(a.out, "%s %s\n%s to change\n", withCommit(&p.Version), verb, count(behind, "node"))
+	fmt.Fprintf(a.out, "%s %s\n%s%s to change\n", withCommit(&p.Version), verb, instructed(p), count(behind, "node"))
 	if behind == 0 {
 		return
 	}

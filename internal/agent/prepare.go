@@ -68,6 +68,9 @@ func (a *Agent) Prepare(
 		v.Bad = slices.DeleteFunc(slices.Clone(current.Bad), func(id string) bool { return id == v.ID })
 		if v.Same(current) { // its rollout goes on
 			v.Previous, v.Epoch = current.Previous, current.Epoch
+			if record == nil && !instructions.None {
+				record, v.Instructions = current.Instructions, current.Instructions
+			}
 		}
 	}
 	rules, inventory, err := p.compiler.rules(ctx, &v)
@@ -80,10 +83,12 @@ func (a *Agent) Prepare(
 	return &Proposal{v, current, seen, rules, inventory}, nil
 }
 
-// Instructions are rules of one rollout, as an operator gives them.
+// Instructions are rules of one rollout, as an operator gives them. Without any, a rollout that goes on keeps those that
+// it has.
 type Instructions struct {
 	From string // a file, or what else has them: for messages
-	Text []byte // JSON; nothing: there are none
+	Text []byte // JSON
+	None bool   // those that the rollout has end
 }
 
 // record is what the fleet's record keeps of instructions.

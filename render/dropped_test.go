@@ -14,7 +14,8 @@ import (
 )
 
 // TestNoNodeIsDropped: every kind of file is written with every field that it may have. Then each node in turn becomes
-// one that cannot stand there, and each map gets a key that nobody reads: the decoder finds all of them.
+// one that cannot stand there, each map gets a key that nobody reads, and each text that has a pattern a tail: the
+// decoder finds all of them.
 func TestNoNodeIsDropped(t *testing.T) {
 	t.Parallel()
 	for _, kind := range Kinds() {
@@ -151,6 +152,11 @@ func plant(n *yaml.Node, s *Shape, form int, with func(what string, at *yaml.Nod
 			}
 			if !mayBeText && (s.Kind == Parameters || s.Kind == Table || s.Kind == Object) {
 				with("a text at "+path, n, *text("planted"))
+			}
+		}
+		for _, tail := range []string{"pm", ":30", "x", " 1"} { // a text is read as a whole
+			if s.Kind == Text && s.Pattern != "" && n.Kind == yaml.ScalarNode && !regexp.MustCompile(s.Pattern).MatchString(n.Value+tail) {
+				with(fmt.Sprintf("%q at %s", n.Value+tail, path), n, *text(n.Value+tail))
 			}
 		}
 		switch s.Kind {

@@ -6,13 +6,15 @@ import (
 	"sync"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // ownShapes caches the shapes of the types that decode themselves, by type.
 var ownShapes sync.Map
 
 // leftOut reports what a type that decodes itself cannot have read: it looks for the nodes that it knows, and would
-// leave out any other without a word.
+// leave out any other without a word. Nor does it take a text that editors, which know its pattern, call a mistake.
 func (d *decoder) leftOut(n *yaml.Node, own selfDecoding, what string) {
 	form, is := own.(shaped)
 	if !is { // a struct, which object reads
@@ -28,8 +30,8 @@ func (d *decoder) leftOut(n *yaml.Node, own selfDecoding, what string) {
 	}
 }
 
-// misfit finds the first node that cannot be part of a value of this shape, by its kind alone. It returns nil if there
-// is none.
+// misfit finds the first node that cannot be part of a value of this shape, by its kind and the pattern of its text. It
+// returns nil if there is none.
 func (s *Shape) misfit(n *yaml.Node) *yaml.Node {
 	n = resolve(n)
 	if isNull(n) {
@@ -63,10 +65,26 @@ func (s *Shape) misfit(n *yaml.Node) *yaml.Node {
 		}
 		return first
 	default:
-		fits = n.Kind == yaml.ScalarNode
+		fits = n.Kind == yaml.ScalarNode && (waits(n.Value) || s.matches(n.Value))
 	}
 	if fits {
 		return nil
 	}
 	return n
+}
+
+// patterns caches those of shapes, compiled.
+var patterns sync.Map
+
+// matches reports whether a whole text matches the pattern of the shape, if it has one.
+func (s *Shape) matches(text string) bool {
+	if s.Pattern == "" {
+		return true
+	}
+	kept, known := patterns.Load(s.Pattern)
+	if !known {
+		kept, _ = patterns.LoadOrStore(s.Pattern, lazyregexp.New(s.Pattern))
+	}
+	re, _ := kept.(*lazyregexp.Regexp)
+	return re.MatchString(text)
 }

@@ -1,12 +1,14 @@
 package render
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // Window is a time in the week in which upgrades may begin. It gates beginning, never finishing.
@@ -50,14 +52,16 @@ func (v *Days) decode(d *decoder, n *yaml.Node) {
 // Clock is a time of the day, in minutes.
 type Clock int
 
+var clockText = lazyregexp.New(`^([01]?[0-9]|2[0-4]):([0-5][0-9])$`)
+
 func (v *Clock) decode(d *decoder, n *yaml.Node) {
-	var hour, minute int
-	if _, err := fmt.Sscanf(n.Value, "%d:%d", &hour, &minute); err != nil || hour < 0 || hour > 24 || minute < 0 ||
-		minute > 59 ||
-		hour == 24 && minute > 0 {
-		d.failf(n, "%q is not a time of the day: write '22:00', in quotes", n.Value)
+	m := clockText.FindStringSubmatch(n.Value)
+	if m == nil || n.Kind != yaml.ScalarNode || m[1] == "24" && m[2] != "00" {
+		d.failf(n, "%s is not a time of the day: write '22:00', in quotes", kindName(n))
 		return
 	}
+	hour, _ := strconv.Atoi(m[1]) // two digits are a number
+	minute, _ := strconv.Atoi(m[2])
 	*v = Clock(hour*60 + minute)
 }
 
@@ -66,7 +70,7 @@ type Zone struct{ *time.Location }
 
 func (v *Zone) decode(d *decoder, n *yaml.Node) {
 	location, err := time.LoadLocation(n.Value)
-	if err != nil {
+	if err != nil || n.Value == "Local" || n.Value == "" { // each host would have its own
 		d.failf(n, "%q is not a time zone of this host: write UTC, or a name such as Europe/Berlin", n.Value)
 		return
 	}
@@ -123,7 +127,7 @@ func (v *Days) shape() *Shape {
 }
 
 func (v *Clock) shape() *Shape {
-	return &Shape{Kind: Text, Name: "time of the day: '22:00'", Pattern: `^[0-9]{1,2}:[0-9]{1,2}$`, NotNull: true}
+	return &Shape{Kind: Text, Name: "time of the day: '22:00'", Pattern: clockText.String(), NotNull: true}
 }
 
 func (v *Zone) shape() *Shape { return &Shape{Kind: Text, Name: "time zone: UTC", NotNull: true} }

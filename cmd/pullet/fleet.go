@@ -104,7 +104,7 @@ type lasting struct {
 
 func (l *lasting) flags(c *cobra.Command) {
 	c.Flags().StringVar(&l.reason, "reason", "", "why, for the others and for the record")
-	c.Flags().DurationVar(&l.lasts, "for", 0, "how long it holds, such as 2h (default: until somebody ends it)")
+	durationVar(c.Flags(), &l.lasts, "for", 0, "how long it holds, such as 2h (default: until somebody ends it)")
 }
 
 // check refuses an invalid time.

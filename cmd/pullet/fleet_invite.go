@@ -46,7 +46,7 @@ func fleetInviteCommand(a *app) *cobra.Command {
 }
 
 func (o *invite) flags(c *cobra.Command) {
-	c.Flags().DurationVar(&o.lasts, "for", time.Hour, "how long the invitation is valid, at most 168h")
+	durationVar(c.Flags(), &o.lasts, "for", time.Hour, "how long the invitation is valid, at most 168h")
 	c.Flags().StringToStringVar(&o.labels, "label", nil, "label of the new host: role=web; may be repeated")
 }
 

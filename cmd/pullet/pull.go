@@ -57,7 +57,7 @@ func pullCommand(a *app) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.DurationVar(&o.Wait, "wait", 0, "how long to wait in all (default: agent.wait of the configuration, 10m)")
+	durationVar(f, &o.Wait, "wait", 0, "how long to wait in all (default: agent.wait of the configuration, 10m)")
 	f.BoolVar(
 		&o.AcceptRewind,
 		"accept-rewind",
@@ -90,7 +90,7 @@ func pullCommand(a *app) *cobra.Command {
 		false,
 		"print only what is wrong; a wait, also for another pull on this node, is just the exit code 3",
 	)
-	f.DurationVar(&p.splay, "splay", 0, "begin later by at most so much, always the same on a node: for cron")
+	durationVar(f, &p.splay, "splay", 0, "begin later by at most so much, always the same on a node: for cron")
 	return c
 }
 

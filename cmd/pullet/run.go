@@ -76,12 +76,11 @@ func runCommand(a *app) *cobra.Command {
 		"nodes at a time, or a share of all of them: 2, 25% (default: the rolling rules of the repository)",
 	)
 	f.IntVar(&o.fails, "max-failures", 0, "failures that stop nobody")
-	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "of the command on a node")
-	f.DurationVar(&o.expires, "expires", time.Hour, "no node begins later than this")
+	durationVar(f, &o.timeout, "timeout", 10*time.Minute, "of the command on a node")
+	durationVar(f, &o.expires, "expires", time.Hour, "no node begins later than this")
 	f.StringVar(&o.reason, "reason", "", "why, for the record")
 	f.BoolVar(&o.wait, "wait", false, "wait for all, and exit 1 when it failed somewhere")
-	f.DurationVar(
-		&o.waits,
+	durationVar(f, &o.waits,
 		"wait-timeout",
 		0,
 		"with --wait: how long (default: until no node can run it any more, after --expires and --timeout)",

@@ -67,8 +67,7 @@ func startCommand(a *app) *cobra.Command {
 	f.BoolVar(&s.noop, "noop", false, "show what would happen, and change nothing")
 	f.BoolVar(&s.wait, "wait", false, "follow it to its end")
 	f.BoolVar(&s.retry, "retry", false, "as --wait, and go on after a halt when the nodes that failed have succeeded")
-	f.DurationVar(
-		&s.timeout,
+	durationVar(f, &s.timeout,
 		"timeout",
 		0,
 		"with --wait or --retry: how long, from when the version is set (default: any time)",
@@ -80,7 +79,7 @@ func startCommand(a *app) *cobra.Command {
 // revisions refuses a command line without a revision, and a time where a revision is expected.
 func (s *starting) revisions(cmd *cobra.Command, args []string) error {
 	for _, rev := range args {
-		if _, err := time.ParseDuration(rev); err == nil && (s.wait || s.retry) {
+		if _, err := render.ParseDuration(rev); err == nil && (s.wait || s.retry) {
 			return usage(
 				fmt.Errorf("%[1]s is no revision: --wait and --retry take no time; write: --wait --timeout %[1]s", rev),
 			)

@@ -88,7 +88,7 @@ func validateCommand(a *app) *cobra.Command {
 		StringArrayVar(
 			&others, "facts", nil, "facts of the nodes, as pullet facts -o json prints them; several times for several systems",
 		)
-	c.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long it may take, for all nodes together")
+	durationVar(c.Flags(), &timeout, "timeout", 10*time.Minute, "how long it may take, for all nodes together")
 	c.Flags().BoolVar(&strict, "strict", false, "take warnings for mistakes")
 	return c
 }

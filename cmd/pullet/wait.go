@@ -40,7 +40,7 @@ func waitCommand(a *app) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().DurationVar(&timeout, "timeout", 0, "how long (default: any time); 1ms only looks")
+	durationVar(c.Flags(), &timeout, "timeout", 0, "how long (default: any time); 1ms only looks")
 	return c
 }
 

@@ -51,7 +51,7 @@ var mayImport = map[string][]string{
 	"apply/action/systemd":    {"apply", "apply/hostfile", "render"},
 	"apply/action/passwd":     {"apply"},
 	"apply/action/fetch":      {"apply", "apply/hostfile"},
-	"apply/action/place":      {"apply", "apply/action/passwd", "apply/action/fetch", "apply/hostfile"},
+	"apply/action/place":      {"apply", "apply/action/passwd", "apply/action/fetch", "apply/hostfile", "safetext"},
 	"apply/hostfile":          {},
 	"event":                   {"durable", "safetext", "state"},
 	"lock":                    {"state"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pullet/pullet/journal"
 	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/safetext"
 )
 
 // Outcome is what became of a step.
@@ -68,7 +69,7 @@ func (r *StepReport) Ended() bool {
 
 // Title names the step for people: job/step, and the item of its forEach.
 func (r *StepReport) Title() string {
-	return strings.TrimSpace(r.Job + "/" + r.Step + " " + r.Item)
+	return safetext.OneLine(strings.TrimSpace(r.Job + "/" + r.Step + " " + r.Item))
 }
 
 // Report is what came of one run, or of a plan.

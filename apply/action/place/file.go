@@ -12,6 +12,7 @@ import (
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/fetch"
 	"github.com/pullet/pullet/apply/hostfile"
+	"github.com/pullet/pullet/safetext"
 )
 
 // Content is what a file shall hold.
@@ -169,7 +170,7 @@ func (f File) sameContent(info fs.FileInfo) (same bool, diff string, err error) 
 		return true, "", nil
 	}
 	if size := info.Size(); size > maxCompared && size != int64(len(f.Want.Data)) {
-		return false, fmt.Sprintf("%s: %d bytes -> %s\n", f.Name, size, describe(f.Want.Data)), nil
+		return false, fmt.Sprintf("%s: %d bytes -> %s\n", safetext.OneLine(f.Name), size, describe(f.Want.Data)), nil
 	}
 	have, err := f.At.ReadFile(max(maxCompared, int64(len(f.Want.Data))))
 	if err != nil || bytes.Equal(have, f.Want.Data) {

@@ -170,8 +170,12 @@ func (d dnf) refresh(ctx context.Context) error {
 	return d.do(ctx, "--setopt=skip_if_unavailable=False", "makecache", "--refresh")
 }
 
-func (d dnf) try(ctx context.Context, name, file string) error {
-	at, err := d.h.Path(file)
+func (d dnf) try(ctx context.Context, t repoTrial) error {
+	if !t.fetch {
+		return nil
+	}
+	name := t.name
+	at, err := d.h.Path(t.file)
 	if err != nil {
 		return err
 	}

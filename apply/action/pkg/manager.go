@@ -28,8 +28,8 @@ type packager interface {
 	refreshed() (time.Time, error)
 
 	refresh(ctx context.Context) error
-	// try fetches the lists of one repository alone, from a candidate of its file.
-	try(ctx context.Context, name, file string) error
+	// try reads a candidate of a repository's file.
+	try(ctx context.Context, t repoTrial) error
 	install(ctx context.Context, wants []pkgWant, o installOptions) error
 	remove(ctx context.Context, names []string, purge, autoremove bool) error
 	upgrade(ctx context.Context, u pkgUpgrade) error

@@ -31,7 +31,7 @@ var mayImport = map[string][]string{
 	"render/lint":  {"render", "trust", "secrets"},
 	"secrets":      {"render", "trust"},
 	"state":        {"durable", "safetext", "authority"},
-	"apply":        {"gitremote", "apply/hostfile", "journal", "render"},
+	"apply":        {"gitremote", "apply/hostfile", "journal", "safetext", "render"},
 	"apply/action": {"apply", "apply/action/account", "apply/action/archive", "apply/action/basic", "apply/action/command", "apply/action/event",
 		"apply/action/file",
 		"apply/action/git", "apply/action/mount", "apply/action/offer", "apply/action/pkg", "apply/action/system", "apply/action/systemd"},

@@ -8,7 +8,8 @@ import (
 	"github.com/pullet/pullet/apply/action/actiontest"
 )
 
-// TestNamesForgeNoLines: a line break in a name, of a step or of what is on the host, begins no line of a plan or a log.
+// TestNamesForgeNoLines: a line break in a name, of a step or of what is on the host, begins no line of a plan or of a
+// log.
 func TestNamesForgeNoLines(t *testing.T) {
 	t.Parallel()
 	const bad = "x\n~ changed  a/forged: y"

@@ -8,8 +8,8 @@ import (
 	"github.com/pullet/pullet/apply/action/actiontest"
 )
 
-// TestGuardOfALaterProgram: a plan does not fail for the program of a guard that an earlier step may bring. A run fails,
-// if it is still not there, and does not run the command.
+// TestGuardOfALaterProgram: a plan does not fail for the program of a guard that an earlier step may bring. If it is
+// still missing, a run fails, and does not run the command.
 func TestGuardOfALaterProgram(t *testing.T) {
 	t.Parallel()
 	for install, want := range map[string]apply.Outcome{"touch installed": apply.Failed, "cp /bin/true tool": apply.Changed} {

@@ -174,13 +174,12 @@ func (d dnf) try(ctx context.Context, t repoTrial) error {
 	if !t.fetch {
 		return nil
 	}
-	name := t.name
 	at, err := d.h.Path(t.file)
 	if err != nil {
 		return err
 	}
-	return d.do(ctx, "--setopt=reposdir="+filepath.Dir(at), "--setopt="+name+".skip_if_unavailable=False",
-		"--disablerepo=*", "--enablerepo="+name, "makecache", "--refresh")
+	return d.do(ctx, "--setopt=reposdir="+filepath.Dir(at), "--setopt="+t.name+".skip_if_unavailable=False",
+		"--disablerepo=*", "--enablerepo="+t.name, "makecache", "--refresh")
 }
 
 func (d dnf) install(ctx context.Context, wants []pkgWant, o installOptions) error {

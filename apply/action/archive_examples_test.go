@@ -46,6 +46,8 @@ func init() {
 		{Name: "one file is missing", Params: "{name: /opt, source: app.tgz}", Host: there[:6], Want: "extract: create 1"},
 		{Name: "modes", Params: "{name: /opt, source: app.tgz, mode: 0640, dirMode: 0755}", Host: there, Want: "extract: change 2"},
 		{Name: "creates", Params: "{name: /opt, source: app.tgz, creates: /opt/app/bin}", Host: there[:3]},
+		{Name: "names that are not in UTF-8", Params: "{name: /opt, source: latin}", Files: map[string]string{"latin": actiontest.Tarball(actiontest.Packed{"d", "d\xe9", ""}, actiontest.Packed{"f", "d\xe9/caf\xe9", "x"}, actiontest.Packed{"l", "l", "d\xe9/caf\xe9"})}, Want: "extract: create 3"},
+		{Name: "directories that nobody writes", Params: "{name: /opt, source: closed, dirMode: 0555}", Files: map[string]string{"closed": actiontest.Tarball(actiontest.Packed{"d", "a", ""}, actiontest.Packed{"f", "a/b/f", "x"})}, Want: "extract: create 3"},
 		{Name: "hard link", Params: "{name: /opt, source: hard}", Want: "extract: create 2"},
 		{Name: "twice, the last counts", Params: "{name: /opt, source: twice}", Want: "extract: create 1"},
 		{Name: "a link in its directory's place", Params: "{name: /opt, source: app.tgz}", Host: []string{"d other 755", "d opt 755", "l opt/app /other"}, Fails: "/opt/app is a symbolic link, and the archive has a directory there"},

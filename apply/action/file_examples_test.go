@@ -51,6 +51,8 @@ func init() {
 			{Name: "right already", Params: "{name: /a, mode: 0700}", Host: []string{"d a 700"}},
 			{Name: "mode", Params: "{name: /a, mode: 0700}", Host: []string{"d a 755"}, Want: "mode 0755 -> 0700"},
 			{Name: "a link to one", Params: "{name: /l, mode: 0700}", Host: []string{"d a 755", "l l /a"}, Want: "mode 0755 -> 0700"},
+			{Name: "hard links below it", Params: "{name: /a, owner: '1500', recurse: true, fileMode: 0640}", Host: []string{"f a/b/c 644", "f a/one 644"}, Root: true,
+				Prepare: func(s *actiontest.Scene) { s.Link("a/one", "a/b/two") }, Want: "owner 0 -> 1500, below it: change 4"},
 			{Name: "a file stands there", Params: "{name: /a}", Host: []string{"f a 644"}, Fails: "/a is not a directory"},
 			{Name: "no such owner", Params: "{name: /a/b, owner: app}", Host: noAccounts, Want: "create", Fails: `there is no user "app" on this host`},
 			{Name: "no such group", Params: "{name: /a, group: web}", Host: append(noAccounts, "d a 755"), Want: "group web (not there yet)",

@@ -82,6 +82,7 @@ func init() {
 		{"mount.mounted", "{name: /m, device: /dev/sda1, options: noauto, persist: false}", "persist: noauto leaves nothing to do"},
 		{"mount.mounted", "{name: /m, device: /srv/a, fstype: none}", "fstype: none is the type of a bind"},
 		{"mount.mounted", `{name: /m, device: "/dev/a\nb"}`, "neither name, device nor fstype may have a control character"},
+		{"mount.mounted", "{name: /m, device: '/dev/a '}", "neither name nor device may begin or end with a blank"},
 		{"mount.mounted", `{name: "/m\n/dev/b /c", device: /dev/a}`, "neither name, device nor fstype may have a control character"},
 		{"mount.mounted", "{name: /m, device: /dev/sda1, pass: two}", `pass: expected a number, found "two"`},
 		{"mount.mounted", "{name: /m, device: /dev/sda1, pass: -1}", "pass: dump and pass are not negative"},

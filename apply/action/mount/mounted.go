@@ -86,6 +86,8 @@ func (a *Mounted) Bind(apply.Binding) error {
 		return apply.BadParam("fstype", "swap is not mounted, and is not for this action")
 	case strings.ContainsFunc(a.Device+a.FSType+a.Name, unicode.IsControl):
 		return apply.BadParam("device", "neither name, device nor fstype may have a control character")
+	case strings.TrimSpace(a.Device) != a.Device || strings.TrimSpace(a.Name) != a.Name:
+		return apply.BadParam("device", "neither name nor device may begin or end with a blank")
 	case onDemand(a.options) && !a.Persist:
 		return apply.BadParam("persist", "noauto leaves nothing to do but the entry in /etc/fstab; keep it")
 	case a.Dump < 0 || a.Pass < 0:

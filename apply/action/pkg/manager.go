@@ -96,13 +96,15 @@ type pkgSet struct {
 	all    map[string][]pkgState
 }
 
-// find is the state of a package, by NAME or NAME:ARCH; the zero state where there is none.
+// find is the state of a package, by NAME or NAME:ARCH; the zero state where there is none. A package for all
+// architectures is one for the host's own, too.
 func (s pkgSet) find(name string) pkgState {
 	plain, arch, exact := strings.Cut(name, ":")
 	var found pkgState
 	for _, p := range s.all[plain] {
+		all := p.arch == "all" || p.arch == "noarch"
 		switch {
-		case exact && p.arch == arch, !exact && (p.arch == s.native || p.arch == "all" || p.arch == "noarch"):
+		case exact && p.arch == arch, (!exact || arch == s.native) && (all || p.arch == s.native):
 			return p
 		case !exact && (found.name == "" || p.installed && !found.installed):
 			found = p

@@ -10,7 +10,6 @@ import (
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
-	"github.com/pullet/pullet/internal/lazyregexp"
 	"github.com/pullet/pullet/render"
 )
 
@@ -69,36 +68,20 @@ func (g Guards) permit(
 			continue
 		}
 		out, err := run(apply.Shell(guard.line))
-		switch unable, killed := noAnswer(guard.line, out); {
-		case err != nil:
+		if err != nil {
 			return false, nil, fmt.Errorf("%s: %s: %w", guard.param, guard.line, err)
-		case killed:
-			return false, nil, fmt.Errorf("%s: %s: it was killed and has no answer", guard.param, guard.line)
-		case unable:
-			text := fmt.Sprintf("%s: %s: %s; it has no answer", guard.param, guard.line, out.Failure())
-			lack = &apply.LackError{Text: text}
-		case (out.ExitCode == 0) != guard.wanted:
+		}
+		yes, without, err := apply.Answer(guard.param, guard.line, out)
+		switch {
+		case err != nil:
+			return false, nil, err
+		case without != nil:
+			lack = without
+		case yes != guard.wanted:
 			return false, nil, nil
 		}
 	}
 	return true, lack, nil
-}
-
-// asksForProgram finds a guard that asks for a program: some shells say no with the exit code of a missing one.
-var asksForProgram = lazyregexp.New(`(^|[^\w./-])(command\s+-[vV]|type|hash)\s`)
-
-// noAnswer reports a guard that could not run its program, or was killed.
-func noAnswer(line string, out apply.Output) (unable, killed bool) {
-	unable = (out.ExitCode == 126 || out.ExitCode == 127) && !asksForProgram.MatchString(line)
-	return unable, out.Killed || out.ExitCode < 0
-}
-
-// lacking is the error of a change whose guards had no answer.
-func lacking(change apply.Change) error {
-	if change.Lacks == nil {
-		return nil
-	}
-	return change.Lacks
 }
 
 // Options are how a command runs, and when.

@@ -180,7 +180,7 @@ func (a *Request) Check(ctx context.Context, h *apply.Host) (apply.Change, error
 
 // Apply sends the request.
 func (a *Request) Apply(ctx context.Context, h *apply.Host, change apply.Change) (apply.Output, error) {
-	if err := lacking(change); err != nil {
+	if err := change.Unanswered(); err != nil {
 		return apply.Output{}, err
 	}
 	timeout := a.Timeout.Std()

@@ -46,7 +46,7 @@ func (a *Run) Check(ctx context.Context, h *apply.Host) (apply.Change, error) {
 
 // Apply runs the command.
 func (a *Run) Apply(ctx context.Context, h *apply.Host, change apply.Change) (apply.Output, error) {
-	if err := lacking(change); err != nil {
+	if err := change.Unanswered(); err != nil {
 		return apply.Output{}, err
 	}
 	args := a.Cmd.Args

@@ -127,7 +127,7 @@ func (a *Script) Check(ctx context.Context, h *apply.Host) (apply.Change, error)
 
 // Apply runs the script.
 func (a *Script) Apply(ctx context.Context, h *apply.Host, change apply.Change) (out apply.Output, err error) {
-	if err := lacking(change); err != nil {
+	if err := change.Unanswered(); err != nil {
 		return apply.Output{}, err
 	}
 	name := "script"

@@ -7,9 +7,9 @@ import (
 )
 
 // Reboot makes the host boot, once for each version and set of parameters, or, with onlyif, whenever that command
-// succeeds; one that cannot be run fails the step. Steps that run already end first. The run's journal and the node's slot are kept, so no other node takes
-// its turn in the meantime, and the first pull after the boot goes on behind this step: pullet's timer or agent has to
-// be enabled on the host. Below another root than / there is nothing to boot.
+// succeeds; one that cannot be run fails the step. Steps that run already end first. The run's journal and the node's
+// slot are kept, so no other node takes its turn in the meantime, and the first pull after the boot goes on behind this
+// step: pullet's timer or agent has to be enabled on the host. Below another root than / there is nothing to boot.
 //
 // Example:
 //

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // Log is the report as a text, for people: all steps with what they changed and printed. What sensitive steps read and
@@ -26,7 +28,8 @@ func (r *Report) Log() string {
 		fmt.Fprintf(&b, "\nwhat %s changed cannot be undone and stays\n", step)
 	}
 	for _, l := range r.Leftovers {
-		fmt.Fprintf(&b, "\nleft: %s of job %s, which no job declares any longer: %s\n", l.ID, l.Job, l.Why)
+		fmt.Fprintf(&b, "\nleft: %s of job %s, which no job declares any longer: %s\n",
+			safetext.OneLine(l.ID), safetext.OneLine(l.Job), safetext.OneLine(l.Why))
 	}
 	if r.Stopped != "" {
 		fmt.Fprintf(&b, "\nstopped: %s\n", r.Stopped)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/internal/journal"
+	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/render"
 )
 
@@ -68,7 +69,7 @@ func (r *StepReport) Ended() bool {
 
 // Title names the step for people: job/step, and the item of its forEach.
 func (r *StepReport) Title() string {
-	return strings.TrimSpace(r.Job + "/" + r.Step + " " + r.Item)
+	return safetext.OneLine(strings.TrimSpace(r.Job + "/" + r.Step + " " + r.Item))
 }
 
 // Report is what came of one run, or of a plan.

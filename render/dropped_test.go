@@ -156,7 +156,7 @@ func plant(n *yaml.Node, s *Shape, form int, with func(what string, at *yaml.Nod
 		}
 		for _, tail := range []string{"pm", ":30", "x", " 1"} { // a text is read as a whole
 			if s.Kind == Text && s.Pattern != "" && n.Kind == yaml.ScalarNode && !regexp.MustCompile(s.Pattern).MatchString(n.Value+tail) {
-				with(fmt.Sprintf("%q at %s", n.Value+tail, path), n, *text(n.Value+tail))
+				with(fmt.Sprintf("%q at %s", n.Value+tail, path), n, *text(n.Value + tail))
 			}
 		}
 		switch s.Kind {

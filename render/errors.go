@@ -64,7 +64,7 @@ type Error struct {
 // Unwrap is the cause, such as ErrNotYet; nil where there is none but the message.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Error is the mistake in one line.
+// Error is the mistake in one line, whatever the names in it are.
 func (e *Error) Error() string {
 	msg := e.Message
 	if e.Severity != Mistake {
@@ -79,7 +79,7 @@ func (e *Error) Error() string {
 	if len(e.Hosts) > 0 {
 		msg += " [" + SomeHosts(e.Hosts) + "]"
 	}
-	return msg
+	return safetext.OneLine(msg)
 }
 
 // SomeHosts are the first hosts, and how many there are beside them.

@@ -14,6 +14,7 @@ func init() {
 			{Name: "creates, made", Params: "{script: exit 1, creates: /made}", Host: []string{"f made 644"}},
 			{Name: "removes", Params: "{script: rm x, removes: /x}", Host: []string{"f x 644"}, Want: "run a script of 1 line"},
 			{Name: "unless", Params: "{script: touch made, unless: test -e made}", Want: "run a script of 1 line"},
+			{Name: "onlyif that is not there", Params: "{script: touch made, onlyif: no-such-program --check}", Fails: "onlyif: no-such-program --check: exit code 127: "},
 			{Name: "onlyif does not hold", Params: "{script: rm x, onlyif: test -e x}"},
 			{Name: "cwd and env", Params: `{script: 'echo "$A" > made', cwd: /d, env: {A: b}, creates: /d/made}`, Host: []string{"d d 755"}, Want: "run a script of 1 line"},
 			{Name: "interpreter", Params: `{script: '{ print > "made" }', interpreter: [/usr/bin/env, awk, -f], args: [/etc/os-release], creates: /made}`, Want: "run a script of 1 line /etc/os-release"},

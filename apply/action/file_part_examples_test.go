@@ -41,6 +41,9 @@ func init() {
 	dos := strings.ReplaceAll(text, "\n", "\r\n")
 	examples["file.line"] = []actiontest.Example{
 		{Name: "no such owner", Params: "{name: /f, line: x, owner: app}", Host: append(noAccounts, "f f 644 a"), Want: "add the line, owner app (not there yet)", Fails: `there is no user "app" on this host`},
+		{Name: "there already, behind a byte order mark", Params: "{name: /f, line: x = 1}", Host: []string{"f f 644 \ufeffx = 1\n"}},
+		{Name: "replaced, behind a byte order mark", Params: "{name: /f, line: x = 1, match: '^x ='}", Host: []string{"f f 644 \ufeffx = 0\ny\n"}, Want: "replace the line"},
+		{Name: "a byte order mark alone", Params: "{name: /f, line: x = 1, after: nothing}", Host: []string{"f f 644 \ufeff"}, Want: "add the line"},
 		{Name: "add", Params: "{name: /f, line: host = h}", Host: []string{"f f 640 " + text}, Want: "add the line"},
 		{Name: "there already", Params: "{name: /f, line: port = 1}", Host: []string{"f f 640 " + text}},
 		{Name: "there already, with its mode", Params: "{name: /f, line: port = 1, mode: 0600}", Host: []string{"f f 640 " + text}, Want: "mode 0640 -> 0600"},

@@ -14,6 +14,7 @@ func init() {
 			{Name: "a change that nobody takes", Params: "{url: 'http://127.0.0.1:1/x', method: POST, json: {a: 1}}", Want: "POST http://127.0.0.1:1/x", Fails: "connection refused"},
 			{Name: "creates, made", Params: "{url: 'http://127.0.0.1:1/', creates: /made}", Host: []string{"f made 644"}},
 			{Name: "unless holds", Params: "{url: 'http://127.0.0.1:1/', method: POST, unless: test -e made}", Host: []string{"f made 644"}},
+			{Name: "onlyif that is not there", Params: "{url: 'http://127.0.0.1:1/', onlyif: no-such-program --check}", Fails: "onlyif: no-such-program --check: exit code 127: "},
 			{Name: "onlyif does not hold", Params: "{url: 'http://127.0.0.1:1/', onlyif: test -e made}"},
 			{Name: "open secrets", Reads: true, Params: "{url: 'http://127.0.0.1:1/', headersFile: /h}", Host: []string{"f h 644 A: sesame"}, Want: "GET http://127.0.0.1:1/", Fails: "headersFile: the secret in /h is open to others (mode 0644): chmod 600 /h"},
 			{Name: "no secrets", Reads: true, Params: "{url: 'http://127.0.0.1:1/', headersFile: /h}", Want: "GET http://127.0.0.1:1/", Fails: "headersFile: cannot read a secret: "},

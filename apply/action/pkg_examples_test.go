@@ -11,6 +11,10 @@ const labKey = "/lab/"
 
 const signedRepo = "{name: pullet-signed, url: 'file:/lab/apt-signed', suites: stable, components: main"
 
+// vendorList prepares a whole host: the signed repository is in a file of its own, with its key.
+const vendorList = actiontest.NoPackages + "mkdir -p /etc/apt/keyrings; cp " + labKey + "key.asc /etc/apt/keyrings/pullet-vendor.asc\n" +
+	"echo 'deb [signed-by=/etc/apt/keyrings/pullet-vendor.asc] file:/lab/apt-signed stable main' >/etc/apt/sources.list.d/pullet-vendor.list\n"
+
 func init() {
 	maps.Copy(examples, map[string][]actiontest.Example{
 		"pkg.installed": {
@@ -68,6 +72,11 @@ func init() {
 			{Name: "apt with a key", Params: "{name: app, url: 'https://example.org/debian', suites: ./, keySource: key.asc}", Host: []string{"d etc/apt 755"}, Files: map[string]string{"key.asc": "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDME\n-----END PGP PUBLIC KEY BLOCK-----\n"}, Want: "add the key, add the repository"},
 			{Name: "apt with a binary key", Params: "{name: app, url: 'https://example.org/debian', suites: ./, keySource: key.gpg}", Host: []string{"d etc/apt 755", "f etc/apt/keyrings/app.asc 644 old"}, Files: map[string]string{"key.gpg": "\x99\x01binary"}, Want: "add the key, add the repository"},
 			{Name: "apt, changed", Params: "{name: app, url: 'https://example.org/debian', suites: ./, enabled: false}", Host: []string{"f etc/apt/sources.list.d/app.sources 644 Types: deb\n"}, Want: "repository"},
+			{Name: "apt, in place of another file", Params: "{name: app, url: 'https://example.org/debian', suites: ./, replaces: [vendor.list, gone.sources]}", Host: []string{"f etc/apt/sources.list.d/vendor.list 644 deb https://example.org/debian ./\n"},
+				Want: "add the repository, remove /etc/apt/sources.list.d/vendor.list"},
+			{Name: "apt, the other file is back", Params: "{name: app, url: 'https://example.org/debian', suites: ./, enabled: false, replaces: app.list}", Want: "remove /etc/apt/sources.list.d/app.list",
+				Host: []string{"f etc/apt/sources.list.d/app.list 644", "f etc/apt/sources.list.d/app.sources 644 # by pullet\nEnabled: no\nTypes: deb\nURIs: https://example.org/debian\nSuites: ./\n"}},
+			{Name: "dnf, in place of another file", Params: "{name: app, url: 'https://example.org/el', replaces: [vendor.repo], refresh: false}", Host: []string{"f etc/yum.repos.d/vendor.repo 644 x"}, Want: "add the repository, remove /etc/yum.repos.d/vendor.repo"},
 			{Name: "dnf", Params: "{name: app, url: ['https://a.example.org/el', 'https://b.example.org/el'], priority: 10, refresh: false}", Host: []string{"d etc/yum.repos.d 755"}, Want: "add the repository"},
 			{Name: "dnf with a key", Params: "{name: app, metalink: 'https://example.org/el', key: \"-----BEGIN PGP PUBLIC KEY BLOCK-----\\n\", refresh: false}", Host: []string{"d etc/yum.repos.d 755", "f etc/pki/rpm-gpg/RPM-GPG-KEY-app 644 old"}, Want: "key, add the repository"},
 			{Name: "dnf with a binary key", Params: "{name: app, url: 'https://example.org/el', keySource: key.gpg}", Host: []string{"d etc/yum.repos.d 755"}, Files: map[string]string{"key.gpg": "\x99\x01binary"}, Fails: "the key is not armored"},
@@ -81,6 +90,12 @@ func init() {
 			{Name: "signed by another key", Params: signedRepo + ", keySource: other.asc}", Whole: true, Setup: actiontest.NoPackages, Files: map[string]string{"other.asc": labKey + "other.asc"}, Want: "add the key, add the repository", Fails: "pullet-signed: "},
 			{Name: "signed, without the key", Params: signedRepo + "}", Whole: true, Setup: actiontest.NoPackages, Want: "add the repository", Fails: "NO_PUBKEY"},
 			{Name: "signed, trusted anyway", Params: signedRepo + ", trusted: true}", Whole: true, Setup: actiontest.NoPackages, Want: "add the repository"},
+			{Name: "in another file with another key", Params: signedRepo + ", keySource: key.asc}", Whole: true, Setup: vendorList, Files: map[string]string{"key.asc": labKey + "key.asc"}, Want: "add the key, add the repository",
+				Fails: "hint: write replaces: [pullet-vendor.list] in the step; the host is as it was"},
+			{Name: "in place of another file", Params: signedRepo + ", keySource: key.asc, replaces: pullet-vendor.list}", Whole: true, Setup: vendorList, Files: map[string]string{"key.asc": labKey + "key.asc"},
+				Want: "add the key, add the repository, remove /etc/apt/sources.list.d/pullet-vendor.list"},
+			{Name: "a component that it does not have", Params: "{name: pullet-signed, url: 'file:/lab/apt-signed', suites: stable, components: [main, extra], keySource: key.asc}", Whole: true, Setup: actiontest.NoPackages,
+				Files: map[string]string{"key.asc": labKey + "key.asc"}, Want: "add the key, add the repository", Fails: `the repository has no component "extra"`},
 			{Name: "not there", Params: "{name: pullet-nope, url: 'http://lab:8080/nope', suites: ./, trusted: true}", Whole: true, Setup: actiontest.NoPackages, Want: "add the repository", Fails: "the host is as it was"},
 			{Name: "not there, not tried", Params: "{name: pullet-nope, url: 'http://lab:8080/nope', suites: ./, trusted: true, refresh: false}", Whole: true, Setup: actiontest.NoPackages, Want: "add the repository"},
 		},
@@ -117,6 +132,9 @@ func init() {
 		{"pkgrepo.managed", "{name: a, url: 'http://x/', suites: stable}", `suites: "stable" needs components`},
 		{"pkgrepo.managed", "{name: a, url: 'http://x/', suites: ./, components: main}", "components: a suite that ends with / is a directory"},
 		{"pkgrepo.managed", "{name: a, url: 'http://x/', suites: s, components: 'main contrib'}", `components: "main contrib" is not one word: write a list`},
+		{"pkgrepo.managed", "{name: a, url: 'http://x/', replaces: ../x.list}", `replaces: "../x.list" is not a file of repositories`},
+		{"pkgrepo.managed", "{name: a, url: 'http://x/', replaces: [x]}", `replaces: "x" is not a file of repositories; write NAME.list, NAME.sources or NAME.repo`},
+		{"pkgrepo.managed", "{name: a, url: 'http://x/', replaces: [a.sources]}", `replaces: "a.sources" is the file that the step makes`},
 		{"pkgrepo.managed", "{name: a, url: 'http://x/', types: rpm}", `types: "rpm" is neither deb nor deb-src`},
 		{"pkgrepo.managed", "{name: a, url: 'http://x/', key: abc}", "key: is not an armored public key"},
 		{"pkgrepo.managed", "{name: a, url: 'http://x/', key: abc, keySource: k}", "keySource: key and keySource exclude each other"},

@@ -64,6 +64,7 @@ func printStep(w io.Writer, s *apply.StepReport, diff bool) {
 	if s.Unsettled != "" {
 		text += "; " + state.SettleHint(s.Unsettled)
 	}
+	text = strings.ReplaceAll(text, "\n", "\n           ") // no line of it can be taken for another step
 	begin := span{wordInk(string(s.Outcome)), fmt.Sprintf("%s %-8s", sign(s.Outcome), s.Outcome)}
 	_ = inked(w, begin, span{noInk, fmt.Sprintf(" %s: %s", s.Title(), text+driftMark(s))}) // as with every line for people
 	if diff {
@@ -106,12 +107,12 @@ func (a *app) printPlace(s *apply.StepReport) {
 	if s.Fault == apply.HostFault {
 		whose = " (host fault)"
 	}
-	fmt.Fprintf(a.out, "           at %s%s\n", s.Pos, whose)
+	fmt.Fprintf(a.out, "           at %s%s\n", safetext.OneLine(s.Pos.String()), whose)
 }
 
 func (a *app) printNotUndone(r *apply.Report) {
 	for _, step := range r.NotUndone {
-		fmt.Fprintf(a.out, "! what %s changed cannot be undone and stays\n", step)
+		fmt.Fprintf(a.out, "! what %s changed cannot be undone and stays\n", safetext.OneLine(step))
 	}
 }
 
@@ -123,13 +124,14 @@ func printLeftovers(w io.Writer, all []apply.Leftover) {
 			held = append(held, l)
 			continue
 		}
-		fmt.Fprintf(w, "  left     %s of job %s, which no job declares any longer: %s\n", l.ID, l.Job, l.Why)
+		fmt.Fprintf(w, "  left     %s of job %s, which no job declares any longer: %s\n",
+			safetext.OneLine(l.ID), safetext.OneLine(l.Job), safetext.OneLine(l.Why))
 	}
 	if len(held) > 0 {
 		fmt.Fprintf(
 			w,
 			"  left     %s and %d more, which no job declares any longer: %s\n",
-			held[0].ID,
+			safetext.OneLine(held[0].ID),
 			len(held)-1,
 			held[0].Why,
 		)
@@ -143,7 +145,8 @@ func printKeeping(w io.Writer, all []apply.Leftover) {
 	for _, l := range all {
 		if !l.Held && !slices.Contains(jobs, l.Job) {
 			jobs = append(jobs, l.Job)
-			fmt.Fprintf(w, "           keep all that job %s left: pullet forget --job %s\n", l.Job, l.Job)
+			fmt.Fprintf(w, "           keep all that job %s left: pullet forget --job %s\n",
+				safetext.OneLine(l.Job), safetext.OneLine(l.Job))
 		}
 	}
 	if len(jobs) > 0 {

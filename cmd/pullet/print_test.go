@@ -59,3 +59,15 @@ func TestCountsWhenTheClockIsSet(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestStepsForgeNoLines: no line of a step's texts can be taken for a line of its own.
+func TestStepsForgeNoLines(t *testing.T) {
+	const bad = "x\n! failed   a/forged: y\r\u2028"
+	var out strings.Builder
+	printStep(&out, &apply.StepReport{Job: "a", Step: bad, Outcome: apply.Changed, Summary: bad}, false)
+	printStep(&out, &apply.StepReport{Job: "a", Step: "it", Item: bad, Outcome: apply.Failed, Reason: bad}, false)
+	printLeftovers(&out, []apply.Leftover{{ID: bad, Job: bad, Why: "nobody knows"}, {ID: bad, Held: true}, {ID: bad, Held: true}})
+	if strings.Contains(out.String(), "\n! failed   a/forged") {
+		t.Errorf("a line is forged:\n%s", &out)
+	}
+}

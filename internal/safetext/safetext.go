@@ -41,6 +41,13 @@ func picture(r rune) rune {
 	return utf8.RuneError
 }
 
+// OneLine returns a text without line breaks: each is shown as it is written in a quoted text. A name that others chose
+// cannot pretend to be the next line of what is printed.
+func OneLine(text string) string { return lineBreaks.Replace(text) }
+
+var lineBreaks = strings.NewReplacer(
+	"\n", `\n`, "\r", `\r`, "\v", `\v`, "\f", `\f`, "\u0085", `\u0085`, "\u2028", `\u2028`, "\u2029", `\u2029`)
+
 // Line is a text in one line of so many bytes at most.
 func Line(text string, most int) string {
 	text = strings.Map(func(r rune) rune {

@@ -59,6 +59,16 @@ func TestText(t *testing.T) {
 	}
 }
 
+// FuzzOneLine: no line break is left, and a text without one stays as it is.
+func FuzzOneLine(f *testing.F) {
+	f.Add("a\nb\r\n\u2028\u2029\u0085\v\f\tc")
+	f.Fuzz(func(t *testing.T, text string) {
+		if got := OneLine(text); strings.ContainsAny(got, "\n\r\v\f\u0085\u2028\u2029") || !strings.ContainsAny(text, "\n\r\v\f\u0085\u2028\u2029") && got != text {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	})
+}
+
 func FuzzText(f *testing.F) {
 	f.Add("a\x1b]0;x\a", 10)
 	f.Fuzz(func(t *testing.T, text string, most int) {

@@ -119,8 +119,10 @@ func (h *host) text(path string) string {
 // name is the kernel's host name; of another root, what it would be called when it runs.
 func (h *host) name() string {
 	if h.root != "/" {
-		if name := h.text("/etc/hostname"); name != "" {
-			return name
+		for line := range strings.Lines(h.text("/etc/hostname")) { // it may have comments
+			if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+				return line
+			}
 		}
 	}
 	name, _ := os.Hostname()

@@ -48,3 +48,19 @@ func TestOver(t *testing.T) {
 		t.Errorf("a family that was said: %v", got["osFamily"])
 	}
 }
+
+// TestNameBelowARoot: the name of a host below a root is the line of /etc/hostname that is no comment.
+func TestNameBelowARoot(t *testing.T) {
+	for text, want := range map[string]string{"web1\n": "web1", "# ours\n\n web1 \n# more\n": "web1"} {
+		root := t.TempDir()
+		if err := os.MkdirAll(root+"/etc", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(root+"/etc/hostname", []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if have := (&host{root: root}).name(); have != want {
+			t.Errorf("%q: %q, want %q", text, have, want)
+		}
+	}
+}

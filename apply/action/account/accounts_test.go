@@ -74,7 +74,7 @@ func TestHomes(t *testing.T) {
 	skel := []string{"f etc/skel/.rc 640 hello", "f etc/skel/bin/x 755 x", "l etc/skel/link .rc", "f etc/login.defs 644 # HOME_MODE 0777\nUMASK 027\nHOME_MODE 0711\n"}
 	for name, uid := range map[string]int{"bob": 1501, "alice": 1500} { // one is new
 		s := actiontest.New(t, actiontest.People(skel...)...)
-		s.MustRun("user.present", "{name: "+name+"}")
+		s.MustRun("user.present", "{name: "+name+", createHome: true}")
 		for path, mode := range map[string]string{"": "drwx--x--x", ".rc": "-rw-r-----", "bin": "drwxr-xr-x", "bin/x": "-rwxr-xr-x", "link": "Lrwxrwxrwx"} {
 			info, err := os.Lstat(s.Path("home/" + name + "/" + path))
 			if err != nil {

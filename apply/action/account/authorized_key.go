@@ -80,6 +80,20 @@ func (a *AuthorizedKey) Bind(b apply.Binding) error {
 		}
 		a.want = append(a.want, line)
 	}
+	return a.checkTwice()
+}
+
+// checkTwice finds a key that is given twice and not in the same way: each pull would write the other line.
+func (a *AuthorizedKey) checkTwice() error {
+	first := map[string]int{}
+	for i, l := range a.want {
+		j, known := first[l.id()]
+		if known && a.want[j].String() != l.String() {
+			return apply.BadParam("keys", "number %d is the same key as number %d, with another comment or other options; "+
+				"keep one", i+1, j+1)
+		}
+		first[l.id()] = i
+	}
 	return nil
 }
 

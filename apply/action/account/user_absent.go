@@ -84,7 +84,10 @@ func (a *UserAbsent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (
 		}
 		args = []string{"-r", a.Name}
 	}
-	return apply.Output{State: "absent"}, busyHint(accountTool(ctx, h, "", "userdel", args...), a.Name)
+	if err := accountTool(ctx, h, "", "userdel", args...); err != nil {
+		return apply.Output{}, busyHint(err, a.Name)
+	}
+	return apply.Output{State: "absent"}, endHomeWork(h, a.Name)
 }
 
 // ownHome refuses a home that is somebody else's: userdel would remove the user and leave it.

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/passwd"
-	"github.com/pullet/pullet/apply/action/place"
 )
 
 // userPlan is what is to be done until a user is as wanted.
@@ -24,7 +24,7 @@ type userPlan struct {
 	args                  []string // of the tool, without the name
 	password              string   // the new field of the shadow file; "" leaves it
 	lock                  string   // usermod's flag
-	makeHome              bool     // when the user is there
+	home                  homeWork // what is to be done for its home
 }
 
 // plan compares.
@@ -48,7 +48,10 @@ func (a *UserPresent) plan(h *apply.Host) (*userPlan, error) {
 	p.tool = "usermod"
 	p.numbers(have)
 	p.groups(have)
-	p.texts(h, have)
+	if err := p.homes(h, have); err != nil {
+		return p, err
+	}
+	p.texts(have)
 	p.expires()
 	return p, p.secret(p.field(have))
 }
@@ -84,7 +87,7 @@ func (p *userPlan) create(h *apply.Host) error {
 	}
 	given := [][2]string{
 		{"-G", strings.Join(a.Groups, ",")},
-		{"-d", a.Home},
+		{"-d", a.home()},
 		{"-s", a.Shell},
 		{"-c", comment},
 		{"-e", expires},
@@ -108,13 +111,13 @@ func (p *userPlan) create(h *apply.Host) error {
 // homeFlag says whether useradd makes the home. Below another root, where it finds no /proc, it would leave out
 // directories of /etc/skel.
 func (p *userPlan) homeFlag(h *apply.Host) string {
-	switch {
-	case !p.want.wantsHome():
+	if !p.want.makesHome() {
 		return "-M"
-	case h.IsMachine():
+	}
+	p.home = homeWork{To: cmp.Or(p.want.home(), newHome), make: true}
+	if h.IsMachine() {
 		return "-m"
 	}
-	p.makeHome = true
 	return "-M"
 }
 
@@ -184,22 +187,9 @@ func (p *userPlan) primary(have passwd.Line) string {
 	return ref
 }
 
-// texts compares home, shell and comment.
-func (p *userPlan) texts(h *apply.Host, have passwd.Line) {
-	a, home := p.want, have.Field(passwd.Home)
-	if a.Home != "" && a.Home != home {
-		p.option("-d", a.Home, "home "+home+" -> "+a.Home)
-		if a.MoveHome && place.Resolves(h, home) && !place.Resolves(h, a.Home) {
-			p.args = append(p.args, "-m")
-			home = "" // its files move
-		} else {
-			home = a.Home
-		}
-	}
-	if a.wantsHome() && home != "" && !place.Resolves(h, home) {
-		p.makeHome = true
-		p.summary = append(p.summary, "make "+home)
-	}
+// texts compares shell and comment.
+func (p *userPlan) texts(have passwd.Line) {
+	a := p.want
 	if a.Shell != "" && a.Shell != have.Field(passwd.Shell) {
 		p.option("-s", a.Shell, "shell "+have.Field(passwd.Shell)+" -> "+a.Shell)
 	}
@@ -288,12 +278,23 @@ func (p *userPlan) possible() error {
 	return nil
 }
 
-// make carries the plan out.
+// make carries the plan out. Work on a home is on record until it is done: a tool writes the account first, and what it
+// leaves behind when it fails or is killed is done by the next run.
 func (p *userPlan) make(ctx context.Context, h *apply.Host) error {
 	name := p.want.Name
+	if p.home.From != "" || len(p.args) > 0 {
+		if err := p.home.begin(h, name); err != nil {
+			return err
+		}
+	}
+	if p.home.From != "" {
+		if err := p.home.move(ctx, h, name); err != nil {
+			return p.home.failed(h, name, busyHint(err, name))
+		}
+	}
 	if len(p.args) > 0 { // a new user always has some
 		if err := accountTool(ctx, h, "", p.tool, append(p.args, name)...); err != nil {
-			return busyHint(err, name)
+			return p.home.failed(h, name, busyHint(err, name))
 		}
 	}
 	if p.password != "" {
@@ -306,10 +307,12 @@ func (p *userPlan) make(ctx context.Context, h *apply.Host) error {
 			return err
 		}
 	}
-	if p.makeHome {
-		return makeHome(ctx, h, name)
+	if p.home.make {
+		if err := makeHome(ctx, h, name); err != nil {
+			return err
+		}
 	}
-	return nil
+	return endHomeWork(h, name)
 }
 
 // busyHint says what to do about a user with running processes.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path"
 	"strings"
 	"time"
 
@@ -18,6 +19,9 @@ import (
 // A new user has a group of its own name, which is made where it is missing, and no password. When the number of a user
 // changes, its home follows and other files keep the old number. A user with running processes cannot get another
 // number or home: the step fails. A lock that another program holds on the account files is waited for.
+//
+// A user that exists gets a home where the step gives it another one, or says createHome: true. When the files of a
+// home cannot be moved, the user keeps its old home and the step fails, as it does when something is at the new home.
 //
 // Example:
 //
@@ -42,9 +46,10 @@ type UserPresent struct {
 	// leave the user in groups that are not named; false: in exactly these; default true
 	AppendGroups bool   `yaml:"appendGroups"`
 	Home         string `yaml:"home"` // absolute path of its home; default: /home and its name
-	// make a missing home, with the files of /etc/skel; default: true, and false for a system user
+	// make a missing home, with the files of /etc/skel; default: only where the step makes the user or changes its home,
+	// and neither for a system user nor at /nonexistent
 	CreateHome *bool   `yaml:"createHome"`
-	MoveHome   bool    `yaml:"moveHome"` // move the files of the old home when home changes
+	MoveHome   bool    `yaml:"moveHome"` // move the files of the old home when home changes; what is at the new one stays
 	Shell      string  `yaml:"shell"`    // absolute path of its shell; default: the host's
 	Comment    *string `yaml:"comment"`  // its full name, or what it is for
 	Password   string  `yaml:"password"` // a hash of crypt(3), never clear text; '*' is none; it is nowhere shown
@@ -86,15 +91,15 @@ func (a *UserPresent) Bind(b apply.Binding) error {
 
 // checkTexts finds what would break the line in the passwd file.
 func (a *UserPresent) checkTexts() error {
-	for param, path := range map[string]string{"home": a.Home, "shell": a.Shell} {
-		if path == "" {
+	for param, at := range map[string]string{"home": a.Home, "shell": a.Shell} {
+		if at == "" {
 			continue
 		}
-		if err := apply.AbsPath(param, path); err != nil {
+		if err := apply.AbsPath(param, at); err != nil {
 			return err
 		}
-		if strings.ContainsAny(path, ":\n") {
-			return apply.BadParam(param, "%q has a colon or a line break: they divide the passwd file", path)
+		if strings.ContainsAny(at, ":\n") {
+			return apply.BadParam(param, "%q has a colon or a line break: they divide the passwd file", at)
 		}
 	}
 	if a.Comment != nil && strings.ContainsAny(*a.Comment, ":\n") {
@@ -115,11 +120,23 @@ func (a *UserPresent) expiry() (string, error) {
 	return fmt.Sprint(day.Unix() / (24 * 60 * 60)), nil
 }
 
-func (a *UserPresent) wantsHome() bool {
+// makesHome reports whether a home is made that the step brings along: that of a new user, or another one.
+func (a *UserPresent) makesHome() bool {
 	if a.CreateHome != nil {
 		return *a.CreateHome
 	}
-	return !a.System
+	return !a.System && a.home() != noHome
+}
+
+// noHome is the home of Debian's accounts that have none.
+const noHome = "/nonexistent"
+
+// home is the home in the one form that is compared; "" leaves it.
+func (a *UserPresent) home() string {
+	if a.Home == "" {
+		return ""
+	}
+	return path.Clean(a.Home)
 }
 
 // Manages is the user.

@@ -76,6 +76,14 @@ func (s *Scene) Plant(entry string) {
 	}
 }
 
+// Link gives a file of the host another name.
+func (s *Scene) Link(name, other string) {
+	s.T.Helper()
+	if err := os.Link(s.Path(name), s.Path(other)); err != nil {
+		s.T.Fatal(err)
+	}
+}
+
 // Path is where a file of the host is on this machine.
 func (s *Scene) Path(name string) string { return filepath.Join(s.Root, name) }
 

@@ -15,7 +15,7 @@ import (
 
 // Extracted is a directory that holds what an archive holds: tar, alone or with gzip, bzip2, xz or zstd, or zip. The
 // format is told from the content. What else is in the directory stays; files of an earlier archive of the same step
-// go, unless somebody changed them.
+// go, unless somebody changed them. So a file of it can become a directory or a link, and a directory a file.
 //
 // Comparing is exact and reads little: a record of what was extracted stands in the directory (.pullet-archive-*).
 // Without it the archive is read through and compared; one at an address is then extracted again, as comparing never
@@ -158,6 +158,7 @@ type extractPlan struct {
 	old     *archiveRecord // what was extracted last
 	current *archiveRecord // what shall be there, as far as it is known
 	again   bool           // the archive has to be read, and nothing tells how far
+	stale   stale          // of old
 	diff    *differences
 }
 
@@ -199,12 +200,15 @@ func (x *extraction) plan(ctx context.Context, h *apply.Host) (*extractPlan, err
 			return nil, x.failed(err)
 		}
 	}
-	if p.diff, err = x.compare(p.current.Entries); err != nil {
-		return nil, err
+	return p, x.against(p)
+}
+
+// against compares the directory with what shall be there.
+func (x *extraction) against(p *extractPlan) (err error) {
+	if p.stale, err = x.stale(p.current, p.old); err == nil {
+		p.diff, err = x.compare(p.current, p.stale)
 	}
-	stale, err := x.stale(p.current, p.old)
-	p.diff.Remove(x.action.Name, stale)
-	return p, err
+	return err
 }
 
 // isOf reports a record of the archive that is wanted. An archive on the host that was not touched is not read; one
@@ -263,14 +267,14 @@ func (x *extraction) run(ctx context.Context, h *apply.Host) error {
 		if p.current, err = x.scan(ctx, *from); err != nil {
 			return x.failed(err)
 		}
-		if p.diff, err = x.compare(p.current.Entries); err != nil {
+		if err := x.against(p); err != nil {
 			return err
 		}
-		if err := x.write(ctx, *from, p.current, p.diff); err != nil {
+		if err := x.write(ctx, *from, p); err != nil {
 			return x.failed(err)
 		}
 	}
-	return x.finish(p.current, p.old, p.diff.content)
+	return x.finish(p)
 }
 
 func (x *extraction) failed(err error) error {

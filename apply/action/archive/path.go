@@ -1,11 +1,13 @@
 package archive
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"path"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // The kinds of what an archive holds.
@@ -28,6 +30,42 @@ type archiveEntry struct {
 	Seen   stamp       `json:"seen,omitzero"`    // of the file as it was written
 
 	time time.Time
+}
+
+// recordedEntry is an entry as JSON has it, which keeps only texts in UTF-8: names in archives may be in any encoding.
+type recordedEntry struct {
+	*plainEntry
+	RawPath   []byte `json:"rawPath,omitempty"`
+	RawTarget []byte `json:"rawTarget,omitempty"`
+}
+
+type plainEntry archiveEntry
+
+// MarshalJSON keeps the bytes of names that are not in UTF-8.
+func (e archiveEntry) MarshalJSON() ([]byte, error) {
+	r := recordedEntry{plainEntry: (*plainEntry)(&e)}
+	if !utf8.ValidString(e.Path) {
+		r.RawPath = []byte(e.Path)
+	}
+	if !utf8.ValidString(e.Target) {
+		r.RawTarget = []byte(e.Target)
+	}
+	return json.Marshal(r)
+}
+
+// UnmarshalJSON is the reverse of MarshalJSON.
+func (e *archiveEntry) UnmarshalJSON(data []byte) error {
+	r := recordedEntry{plainEntry: (*plainEntry)(e)}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return err
+	}
+	if r.RawPath != nil {
+		e.Path = string(r.RawPath)
+	}
+	if r.RawTarget != nil {
+		e.Target = string(r.RawTarget)
+	}
+	return nil
 }
 
 // stamp tells whether a file was touched: the kernel moves the second one at every change.

@@ -109,11 +109,11 @@ type differences struct {
 	content map[string]bool // the paths that have to be written
 }
 
-// compare holds a directory against a listing.
-func (x *extraction) compare(entries []archiveEntry) (*differences, error) {
+// compare holds a directory against a listing. What is stale is counted as removed.
+func (x *extraction) compare(rec *archiveRecord, old stale) (*differences, error) {
 	d := &differences{content: map[string]bool{}}
-	for _, e := range entries {
-		summary, content, err := x.compareOne(e)
+	for _, e := range rec.Entries {
+		summary, content, err := x.compareOne(e, old)
 		if err != nil {
 			return nil, err
 		}
@@ -122,11 +122,15 @@ func (x *extraction) compare(entries []archiveEntry) (*differences, error) {
 		}
 		d.Count(summary, filepath.Join(x.action.Name, e.Path), "")
 	}
+	d.Remove(x.action.Name, old.onlyRemoved())
 	return d, nil
 }
 
 // compareOne says what is wrong with one entry, and whether it has to be written.
-func (x *extraction) compareOne(e archiveEntry) (summary string, write bool, err error) {
+func (x *extraction) compareOne(e archiveEntry, old stale) (summary string, write bool, err error) {
+	if old.clears(e.Path) {
+		return "create", true, nil
+	}
 	at, err := x.dir.Entry(e.Path)
 	if err != nil {
 		return "", false, err
@@ -138,6 +142,8 @@ func (x *extraction) compareOne(e archiveEntry) (summary string, write bool, err
 		return "create", true, nil
 	case err != nil:
 		return "", false, err
+	case old.way[e.Path]:
+		return "it is " + place.Kind(info) + " of an earlier archive", true, nil
 	case e.Kind == aDir && !info.IsDir():
 		return "", false, fmt.Errorf(
 			"%s is %s, and the archive has a directory there: nothing is written through it; remove it with file.absent first",
@@ -146,7 +152,8 @@ func (x *extraction) compareOne(e archiveEntry) (summary string, write bool, err
 		)
 	case e.Kind != aDir && info.IsDir():
 		return "", false, fmt.Errorf(
-			"%s is a directory, and the archive has a %s there: remove it with file.absent first",
+			"%s is a directory with files that are not of an earlier archive, and this one has a %s there: "+
+				"remove it with file.absent first",
 			filepath.Join(x.action.Name, e.Path),
 			e.Kind,
 		)

@@ -89,16 +89,21 @@ func (x *extraction) reader(ctx context.Context, visit func(archiveEntry, io.Rea
 	return &archiveReader{ctx: ctx, strip: x.action.Strip, limits: x.limits, visit: visit}
 }
 
-// write extracts what is missing or different. Each file is written beside its place and renamed: what is cut off is
-// done again by the next run, which finds no record of it.
-func (x *extraction) write(ctx context.Context, from archiveData, rec *archiveRecord, d *differences) error {
+// write extracts what is missing or different, after it removed what is in the way. Each file is written beside its
+// place and renamed: what is cut off is done again by the next run, which finds no record of it.
+func (x *extraction) write(ctx context.Context, from archiveData, p *extractPlan) error {
 	if err := x.makeRoot(); err != nil {
 		return err
 	}
-	s := &writer{to: x, write: d.content, entries: map[string]archiveEntry{}}
-	for _, e := range rec.Entries { // with their final modes
+	for _, rel := range p.stale.first {
+		if err := x.remove(rel); err != nil {
+			return err
+		}
+	}
+	s := &writer{to: x, write: p.diff.content, entries: map[string]archiveEntry{}}
+	for _, e := range p.current.Entries { // with their final modes
 		s.entries[e.Path] = e
-		if e.Kind == aDir && d.content[e.Path] {
+		if e.Kind == aDir && s.write[e.Path] {
 			if err := s.mkdir(e); err != nil {
 				return err
 			}
@@ -204,7 +209,8 @@ func besideEntry(rel string) string {
 
 // finish sets what is left of owners and modes, removes what an earlier archive of this step left, and writes the
 // record.
-func (x *extraction) finish(rec, old *archiveRecord, written map[string]bool) error {
+func (x *extraction) finish(p *extractPlan) error {
+	rec := p.current
 	if err := x.makeRoot(); err != nil {
 		return err
 	}
@@ -217,16 +223,16 @@ func (x *extraction) finish(rec, old *archiveRecord, written map[string]bool) er
 			rec.Entries[i].Seen = seen
 		}
 	}
-	stale, err := x.stale(rec, old)
+	stale, err := x.stale(rec, p.old)
 	if err != nil {
 		return err
 	}
-	for _, rel := range stale {
+	for _, rel := range stale.later {
 		if err := x.remove(rel); err != nil {
 			return err
 		}
 	}
-	if err := x.sync(rec.Entries, written); err != nil {
+	if err := x.sync(rec.Entries, p.diff.content); err != nil {
 		return err
 	}
 	return rec.save(x.dir, recordName(x.action.step))

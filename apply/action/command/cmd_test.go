@@ -133,13 +133,17 @@ func TestTimeoutKillsGrandchildren(t *testing.T) {
 		"the parameter": "  parameters: {cmd: 'sleep 60 & (sleep 60; true) & echo $$ > started; wait', timeout: 300ms}\n",
 		"its own group": "  parameters: {cmd: 'setsid -w sh -c \"echo \\$\\$ > started; sleep 60; true\"', timeout: 300ms}\n",
 		"of the step":   "  parameters: {cmd: 'sleep 60 & (sleep 60; true) & echo $$ > started; wait'}\n  runOptions: {timeout: 300ms}\n",
+		"of unless":     "  parameters: {cmd: 'true', unless: 'sleep 60 & (sleep 60; true) & echo $$ > started; wait', timeout: 300ms}\n",
+		"of onlyif":     "  parameters: {cmd: 'true', onlyif: 'sleep 60 & (sleep 60; true) & echo $$ > started; wait', timeout: 300ms}\n",
+		"of a script":   "  action: cmd.script\n  parameters: {script: 'true', onlyif: 'sleep 60 & (sleep 60; true) & echo $$ > started; wait', timeout: 300ms}\n",
+		"of a request":  "  action: http.request\n  parameters: {url: 'http://127.0.0.1:1/', onlyif: 'sleep 60 & (sleep 60; true) & echo $$ > started; wait', timeout: 300ms}\n",
 		"of the guard":  "  parameters: {cmd: 'true', unless: 'sleep 60 & (sleep 60; true) & echo $$ > started; wait'}\n  runOptions: {timeout: 300ms}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := actiontest.New(t)
 			group := s.Started()
-			p, err := s.BindText("steps:\n- name: it\n  action: cmd.run\n" + params)
+			p, err := s.BindText("steps:\n- name: it\n" + map[bool]string{true: "  action: cmd.run\n"}[!strings.Contains(params, "action:")] + params)
 			if err != nil {
 				t.Fatal(err)
 			}

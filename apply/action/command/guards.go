@@ -13,12 +13,14 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// Guards say whether something is to be done that cannot be compared with the host. All that are given must agree.
+// Guards say whether something is to be done that cannot be compared with the host. All that are given must agree. A
+// command that cannot be run (exit code 126 or 127), or is killed, has no answer, and the step fails. It answers no
+// with these codes where it asks for a program with command -v, type or hash.
 type Guards struct {
 	Creates string `yaml:"creates"` // do not run when this path exists
 	Removes string `yaml:"removes"` // do not run when this path does not exist
-	Unless  string `yaml:"unless"`  // do not run when this command succeeds
-	OnlyIf  string `yaml:"onlyif"`  // run only when this command succeeds
+	Unless  string `yaml:"unless"`  // do not run when this command succeeds; it is bounded by timeout
+	OnlyIf  string `yaml:"onlyif"`  // run only when this command succeeds; it is bounded by timeout
 }
 
 // Unchecked reports that there is no guard.
@@ -42,29 +44,44 @@ func absolute(params map[string]string) error {
 	return nil
 }
 
-// permit asks the guards. Their commands only read; run says where and as whom they do.
-func (g Guards) permit(h *apply.Host, run func(args []string) (apply.Output, error)) (bool, error) {
-	for path, wanted := range map[string]bool{g.Creates: false, g.Removes: true} {
-		if path == "" {
+// permit asks the guards. Their commands only read; run says where, as whom and for how long they do. What it returns
+// besides is the program that a guard lacks, which an earlier step may still bring.
+func (g Guards) permit(
+	h *apply.Host, run func(args []string) (apply.Output, error),
+) (permitted bool, lack *apply.LackError, err error) {
+	for _, guard := range []struct {
+		path   string
+		wanted bool
+	}{{g.Creates, false}, {g.Removes, true}} {
+		if guard.path == "" {
 			continue
 		}
-		if there, err := place.Stands(h, path); err != nil || there != wanted {
-			return false, err
+		if there, err := place.Stands(h, guard.path); err != nil || there != guard.wanted {
+			return false, nil, err
 		}
 	}
-	for line, wanted := range map[string]bool{g.Unless: false, g.OnlyIf: true} {
-		if line == "" {
+	for _, guard := range []struct {
+		param, line string
+		wanted      bool
+	}{{"unless", g.Unless, false}, {"onlyif", g.OnlyIf, true}} {
+		if guard.line == "" {
 			continue
 		}
-		out, err := run(apply.Shell(line))
+		out, err := run(apply.Shell(guard.line))
 		if err != nil {
-			return false, fmt.Errorf("%s: %w", line, err)
+			return false, nil, fmt.Errorf("%s: %s: %w", guard.param, guard.line, err)
 		}
-		if (out.ExitCode == 0) != wanted {
-			return false, nil
+		yes, without, err := apply.Answer(guard.param, guard.line, out)
+		switch {
+		case err != nil:
+			return false, nil, err
+		case without != nil:
+			lack = without
+		case yes != guard.wanted:
+			return false, nil, nil
 		}
 	}
-	return true, nil
+	return true, lack, nil
 }
 
 // Options are how a command runs, and when.
@@ -72,7 +89,7 @@ type Options struct {
 	Cwd     string            `yaml:"cwd"`     // where it runs; default: the root
 	Env     map[string]string `yaml:"env"`     // added to a clean environment
 	User    string            `yaml:"user"`    // who runs it; default: the agent's own user
-	Timeout render.Duration   `yaml:"timeout"` // after which it is killed; default: the run's deadline
+	Timeout render.Duration   `yaml:"timeout"` // after which it, or a guard, is killed; default: the run's deadline
 	Guards  `yaml:",inline"`
 	// Changed says from result whether the command changed something: "result.StdOut contains 'created'"; default: it
 	// did
@@ -96,23 +113,18 @@ func (o Options) check() error {
 
 // due is the change that running would be, if the guards permit it.
 func (o Options) due(ctx context.Context, h *apply.Host, what string) (apply.Change, error) {
-	permitted, err := o.permit(h, func(args []string) (apply.Output, error) { return o.run(ctx, h, args) })
+	permitted, lack, err := o.permit(h, func(args []string) (apply.Output, error) { return o.run(ctx, h, args) })
 	if errors.Is(err, errNotYet) {
 		permitted, err = true, nil
 	}
 	if err != nil || !permitted {
 		return apply.Change{}, err
 	}
-	return apply.Change{Summary: "run " + what}, nil
+	return apply.Change{Summary: "run " + what, Lacks: lack}, nil
 }
 
-// execute runs a command within its time. An exit code other than 0 is an error.
+// execute runs a command. An exit code other than 0 is an error.
 func (o Options) execute(ctx context.Context, h *apply.Host, what string, args []string) (apply.Output, error) {
-	if o.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.Timeout.Std())
-		defer cancel()
-	}
 	out, err := o.run(ctx, h, args)
 	if err != nil {
 		return out, fmt.Errorf("%s: %w", what, err)
@@ -127,8 +139,13 @@ func (o Options) execute(ctx context.Context, h *apply.Host, what string, args [
 // asked.
 var errNotYet = errors.New("it is not on this host")
 
-// run runs a command where and as whom the parameters say.
+// run runs a command where, as whom and for how long the parameters say.
 func (o Options) run(ctx context.Context, h *apply.Host, args []string) (apply.Output, error) {
+	if o.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.Timeout.Std())
+		defer cancel()
+	}
 	dir, err := h.Resolve(filepath.Join("/", o.Cwd))
 	if err != nil {
 		return apply.Output{}, err

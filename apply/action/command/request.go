@@ -51,7 +51,7 @@ type Request struct {
 	JSON        any             `yaml:"json"`      // what is sent, as JSON
 	Status      render.Strings  `yaml:"status"`    // expected: numbers, or classes such as 2xx; default 2xx
 	Redirects   int             `yaml:"redirects"` // how many are followed; 0: a redirect is the answer; default 10
-	Timeout     render.Duration `yaml:"timeout"`   // for the whole exchange; default 30s
+	Timeout     render.Duration `yaml:"timeout"`   // for the whole exchange, and for each guard; default 30s
 	CA          string          `yaml:"ca"`        // certificates to trust instead of the system's, a file on the host
 	Cert        string          `yaml:"cert"`      // certificate to show, a file on the host
 	Key         string          `yaml:"key"`       // key of cert, in a file of mode 0600
@@ -167,17 +167,22 @@ func (a *Request) reads() bool {
 
 // Check asks the guards. The server is not asked.
 func (a *Request) Check(ctx context.Context, h *apply.Host) (apply.Change, error) {
-	permitted, err := a.permit(h, func(args []string) (apply.Output, error) {
+	permitted, lack, err := a.permit(h, func(args []string) (apply.Output, error) {
+		ctx, cancel := context.WithTimeout(ctx, a.Timeout.Std())
+		defer cancel()
 		return h.Run(ctx, apply.Command{Args: args})
 	})
 	if err != nil || !permitted {
 		return apply.Change{}, err
 	}
-	return apply.Change{Summary: a.String(), Same: a.reads()}, nil
+	return apply.Change{Summary: a.String(), Same: a.reads(), Lacks: lack}, nil
 }
 
 // Apply sends the request.
-func (a *Request) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
+func (a *Request) Apply(ctx context.Context, h *apply.Host, change apply.Change) (apply.Output, error) {
+	if err := change.Unanswered(); err != nil {
+		return apply.Output{}, err
+	}
 	timeout := a.Timeout.Std()
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
 	defer cancel()

@@ -45,7 +45,10 @@ func (a *Run) Check(ctx context.Context, h *apply.Host) (apply.Change, error) {
 }
 
 // Apply runs the command.
-func (a *Run) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
+func (a *Run) Apply(ctx context.Context, h *apply.Host, change apply.Change) (apply.Output, error) {
+	if err := change.Unanswered(); err != nil {
+		return apply.Output{}, err
+	}
 	args := a.Cmd.Args
 	if a.Cmd.Shell {
 		args = apply.Shell(args[0])

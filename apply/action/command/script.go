@@ -126,7 +126,10 @@ func (a *Script) Check(ctx context.Context, h *apply.Host) (apply.Change, error)
 }
 
 // Apply runs the script.
-func (a *Script) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (out apply.Output, err error) {
+func (a *Script) Apply(ctx context.Context, h *apply.Host, change apply.Change) (out apply.Output, err error) {
+	if err := change.Unanswered(); err != nil {
+		return apply.Output{}, err
+	}
 	name := "script"
 	if a.Source != "" {
 		name = path.Base(a.Source)

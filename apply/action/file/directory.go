@@ -169,7 +169,7 @@ func (a *Directory) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (a
 		return apply.Output{}, err
 	}
 	defer dir.Close()
-	if err := w.Set(dir); err != nil {
+	if err := modeOf(w).Set(dir); err != nil {
 		return apply.Output{}, err
 	}
 	extra, err := a.extra(h, dir, a.Name, func(string) bool { return false })
@@ -179,16 +179,54 @@ func (a *Directory) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (a
 	if err := removeAll(ctx, h, dir, a.Name, extra, false); err != nil {
 		return apply.Output{}, err
 	}
-	err = a.walk(ctx, h, dir, nil, func(_ string, e *hostfile.Entry, info hostfile.Info, w place.Wanted) error {
+	if err := a.setBelow(ctx, h, dir); err != nil {
+		return apply.Output{}, err
+	}
+	if err := w.Set(dir); err != nil {
+		return apply.Output{}, err
+	}
+	return apply.Output{}, at.SyncDir()
+}
+
+// setBelow gives what is below the directory its owners and modes. A directory gets its owner after what is in it: a
+// file with several names is not given away in a directory of a user, who could have put a name there.
+func (a *Directory) setBelow(ctx context.Context, h *apply.Host, dir *hostfile.Dir) error {
+	type later struct {
+		rel string
+		w   place.Wanted
+	}
+	var dirs []later
+	err := a.walk(ctx, h, dir, nil, func(rel string, e *hostfile.Entry, info hostfile.Info, w place.Wanted) error {
 		if len(w.Differs(info)) == 0 {
 			return nil
+		}
+		if info.IsDir() {
+			dirs = append(dirs, later{rel, w})
+			w = modeOf(w)
 		}
 		return w.Set(e)
 	})
 	if err != nil {
-		return apply.Output{}, err
+		return err
 	}
-	return apply.Output{}, at.SyncDir()
+	for _, d := range slices.Backward(dirs) {
+		e, err := dir.Entry(d.rel)
+		if err != nil {
+			return err
+		}
+		err = d.w.Set(e)
+		e.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// modeOf is what is wanted without the owner and the group.
+func modeOf(w place.Wanted) place.Wanted {
+	w.UID, w.GID = -1, -1
+	return w
 }
 
 // walk visits what recurse holds for, with what it shall have. Links have owners of their own and no mode.

@@ -186,9 +186,13 @@ type text struct {
 
 type textLine struct{ text, end string }
 
+// byteOrderMark begins some texts. It is no part of the first line.
+const byteOrderMark = "\ufeff"
+
 func edited(data []byte, do edit) ([]byte, string, error) {
-	t := &text{end: "\n", isNew: len(data) == 0}
-	for line := range strings.Lines(string(data)) {
+	whole, marked := strings.CutPrefix(string(data), byteOrderMark)
+	t := &text{end: "\n", isNew: whole == ""}
+	for line := range strings.Lines(whole) {
 		bare := strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
 		if !strings.HasSuffix(line, "\n") { // a carriage return alone is no end
 			bare = line
@@ -200,6 +204,9 @@ func edited(data []byte, do edit) ([]byte, string, error) {
 	}
 	summary, err := do(t)
 	var out strings.Builder
+	if marked {
+		out.WriteString(byteOrderMark)
+	}
 	for _, l := range t.lines {
 		out.WriteString(l.text + l.end)
 	}

@@ -77,3 +77,21 @@ steps:
 		t.Errorf("%d changed: %q\n%s", r.Changed(), s.Read("f"), r.Why())
 	}
 }
+
+// TestByteOrderMark: the mark stays in front of the text, whatever becomes of the first line.
+func TestByteOrderMark(t *testing.T) {
+	t.Parallel()
+	for params, want := range map[string]string{
+		"{name: /f, line: x = 1, match: '^x'}":                    "\ufeffx = 1\ny\n",
+		"{name: /f, line: x = 0, state: absent}":                  "\ufeffy\n",
+		"{name: /f, line: z, before: '^x'}":                       "\ufeffz\nx = 0\ny\n",
+		"{name: /f, match: '^(x|y)', line: '', state: absent}":    "\ufeff",
+		"{name: /f, line: x = 0, match: '^x = 0$', mode: '0600'}": "\ufeffx = 0\ny\n",
+	} {
+		s := actiontest.New(t, "f f 644 \ufeffx = 0\ny\n")
+		s.MustRun("file.line", params)
+		if have := s.Read("f"); have != want {
+			t.Errorf("%s: %q, want %q", params, have, want)
+		}
+	}
+}

@@ -189,12 +189,12 @@ func onlyKnown(s *actiontest.Scene) {
 	}
 }
 
-// TestFinalLinks: a link in place of a file is replaced; what it names is neither read, nor changed, nor given another
-// mode.
+// TestFinalLinks: a link in place of a file that gets content is replaced; what it names is neither read, nor changed,
+// nor given another mode.
 func TestFinalLinks(t *testing.T) {
 	t.Parallel()
 	for _, params := range []string{
-		"{name: /l, content: new, mode: 0600}", "{name: /l, mode: 0600}", "{name: /l, content: ''}", "{name: /l, content: new, backup: true}",
+		"{name: /l, content: new, mode: 0600}", "{name: /l, content: ''}", "{name: /l, content: new, backup: true}",
 		"{name: /l, content: secret}",
 	} {
 		s := actiontest.New(t, "f target 644 secret")

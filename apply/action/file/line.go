@@ -9,7 +9,8 @@ import (
 	"github.com/pullet/pullet/apply"
 )
 
-// Line is a line that is in a text file, or is not. All other bytes stay as they are, the ends of lines included.
+// Line is a line that is in a text file, or is not. All other bytes stay as they are, the ends of lines included. A
+// byte order mark is no part of the first line.
 //
 // With match, the one line that matches becomes this line; where none matches and the line is not there, it is added.
 // Several lines that match are an error: which one is meant cannot be told. A place (after, before) that no line

@@ -14,6 +14,9 @@ import (
 // managed, and a missing one is made empty. A file that is replaced keeps what is not said: owner, mode, access list,
 // labels and the users' attributes.
 //
+// A link at name is replaced by a file with the content. Without content, or with replace: false, a link is followed,
+// beneath the root: the owner and mode of the file that it leads to are managed, and its content stays.
+//
 // A source at an address is fetched when the file has another digest than the one that is given; comparing needs no
 // network.
 //
@@ -136,13 +139,13 @@ func (a *Managed) Check(_ context.Context, h *apply.Host) (apply.Change, error) 
 		defer t.close()
 		return t.check()
 	}
-	at, err := h.Entry(a.Name)
+	one, err := a.open(h)
 	if err != nil {
 		return apply.Change{}, err
 	}
-	defer at.Close()
-	change, _, err := a.CheckAt(h, at)
-	return change, err
+	defer one.At.Close()
+	is, err := a.check(one)
+	return is.Change, err
 }
 
 // Apply writes what is missing or different.
@@ -155,22 +158,18 @@ func (a *Managed) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (app
 		defer t.close()
 		return apply.Output{}, t.apply(ctx)
 	}
-	at, err := h.Entry(a.Name)
+	one, err := a.open(h)
 	if err != nil {
 		return apply.Output{}, err
 	}
-	defer at.Close()
-	one, err := a.one(h, at)
-	if err != nil {
-		return apply.Output{}, err
-	}
+	defer one.At.Close()
 	return apply.Output{}, one.Apply(ctx, h, a.Placing)
 }
 
 // Prepares is the path of a single file whose content is at hand and that nothing else has to look at before it is
 // replaced.
 func (a *Managed) Prepares() string {
-	if a.tree != nil || a.want.Remote != nil || a.Validate != "" || a.Backup {
+	if a.tree != nil || a.want.Data == nil || !a.Replace || a.Validate != "" || a.Backup {
 		return ""
 	}
 	return a.Name
@@ -178,14 +177,12 @@ func (a *Managed) Prepares() string {
 
 // CheckAt compares content, owner and mode of a single file. What is prepared is the new file beside its place.
 func (a *Managed) CheckAt(h *apply.Host, at *hostfile.Entry) (apply.Change, apply.Prepare, error) {
-	one, err := a.one(h, at)
+	one, err := a.one(h)
 	if err != nil {
 		return apply.Change{}, nil, err
 	}
-	is, err := one.Check()
-	if is.Content {
-		is.Lacks = place.Lacks(a.Name, at, a.MakeDirs)
-	}
+	one.At = at
+	is, err := a.check(one)
 	return is.Change, func(ctx context.Context) (*apply.Prepared, error) {
 		c, err := one.Candidate(ctx, h, a.Placing, is)
 		switch {
@@ -198,8 +195,26 @@ func (a *Managed) CheckAt(h *apply.Host, at *hostfile.Entry) (apply.Change, appl
 	}, err
 }
 
-// one is the file of an action without a tree.
-func (a *Managed) one(h *apply.Host, at *hostfile.Entry) (place.File, error) {
+// check compares a single file, and finds the directory that it lacks.
+func (a *Managed) check(one place.File) (place.Found, error) {
+	is, err := one.Check()
+	if is.Content {
+		is.Lacks = place.Lacks(a.Name, one.At, a.MakeDirs)
+	}
+	return is, err
+}
+
+// open opens the file of an action without a tree. Its entry is to be closed.
+func (a *Managed) open(h *apply.Host) (place.File, error) {
+	one, err := a.one(h)
+	if err != nil {
+		return one, err
+	}
+	return place.OpenFile(h, one)
+}
+
+// one is the file of an action without a tree, not yet opened.
+func (a *Managed) one(h *apply.Host) (place.File, error) {
 	w, err := a.Wanted(h)
-	return place.File{Name: a.Name, At: at, Want: a.want, Wanted: w, Keep: !a.Replace}, err
+	return place.File{Name: a.Name, Want: a.want, Wanted: w, Keep: !a.Replace}, err
 }

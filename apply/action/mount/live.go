@@ -25,9 +25,10 @@ func (a *Mounted) planLive(ctx context.Context, h *apply.Host, p *mountPlan, ent
 	case err != nil:
 		return err
 	case m == nil:
-		p.mount = true
+		p.mount = !onDemand(a.options)
 		return nil
 	case m.FSType == "autofs" && strings.Contains(a.entry.options, "x-systemd.automount"):
+		p.on = m
 		return nil
 	}
 	same, err := a.isDevice(ctx, h, m, p.point)
@@ -132,10 +133,24 @@ func (a *Mounted) mountNow(ctx context.Context, h *apply.Host, p mountPlan) erro
 	if err := h.RunOK(ctx, append(args, a.Device, p.point)...); err != nil {
 		return err
 	}
-	if err := a.verify(p, "mounted"); err != nil {
+	if err := a.settleBind(ctx, h, p); err != nil {
 		return place.PutBack(err, func() error { return h.RunOK(ctx, "umount", p.point) })
 	}
 	return nil
+}
+
+// settleBind gives a bind that was mounted all its flags: which of them mount(8) sets, and which of those of what is
+// bound stay beside them, depends on its version.
+func (a *Mounted) settleBind(ctx context.Context, h *apply.Host, p mountPlan) error {
+	var err error
+	if p.on, err = mountAt(p.point); err != nil || p.on == nil || !a.binds() {
+		return errors.Join(err, a.verify(p, "mounted"))
+	}
+	differs, _, err := a.differs(p.on, p.point)
+	if err != nil || len(differs) == 0 {
+		return err
+	}
+	return a.remountNow(ctx, h, p)
 }
 
 // makePoint makes the mount point: a directory, or a file for a file that is bound.
@@ -157,7 +172,11 @@ func (a *Mounted) remountNow(ctx context.Context, h *apply.Host, p mountPlan) er
 	if a.binds() {
 		options += "bind,"
 	}
-	options += strings.Join(a.remountOptions(p.on), ",")
+	words, err := a.remountOptions(p.on)
+	if err != nil {
+		return err
+	}
+	options += strings.Join(words, ",")
 	if err := h.RunOK(ctx, "mount", "-o", options, p.on.Source, p.point); err != nil {
 		return err
 	}

@@ -1,8 +1,10 @@
 package mount_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,7 +76,7 @@ func TestDisks(t *testing.T) {
 	if now := mountShell(t, "findmnt -no OPTIONS /srv/m"); !strings.Contains(now, "noatime") || !strings.Contains(now, "commit=7") {
 		t.Errorf("it has %s", now)
 	}
-	settles(s, "mount.mounted", "{name: /srv/m, device: UUID="+uuid+", fstype: ext4, options: [ro]}", "remount with ro, entry in /etc/fstab")
+	settles(s, "mount.mounted", "{name: /srv/m, device: UUID="+uuid+", fstype: ext4, options: [ro]}", "remount with ro,relatime, entry in /etc/fstab")
 	for _, device := range []string{"LABEL=nonesuch", "/dev/nonesuch", "/etc/fstab"} {
 		r := s.Run(s.MustBind("mount.mounted", "{name: /srv/m, device: "+device+", fstype: ext4}"))
 		if want := disk + " (ext4) is mounted at /srv/m, and not " + device; r.Outcome != apply.Failed || !strings.Contains(r.Reason, want) {
@@ -125,4 +127,78 @@ func TestSystemdKnowsMounts(t *testing.T) {
 	if got := what(); got != "" {
 		t.Errorf("unmounted: %q", got)
 	}
+}
+
+// TestOptionsThatGo takes options of mounts away and adds others. Then the kernel has the flags that a new mount with
+// the same options has, and there is nothing to do. Without options a bind has the flags of what is bound.
+func TestOptionsThatGo(t *testing.T) {
+	if os.Getenv(actiontest.WholeHost) != "" {
+		t.Skip("it runs on the machine, in mounts of its own")
+	}
+	if !alone(t) {
+		return
+	}
+	s := actiontest.New(t)
+	s.Root = "/"
+	mountShell(t, "mkdir /srv/m /srv/ref /srv/fresh /srv/plain /srv/strict; mount -t tmpfs -o nosuid,noatime strict /srv/strict")
+	options := []string{"ro", "", "noatime,nodev", "nosuid,noexec,ro", "", "strictatime", "nodiratime", "rw", "user", "suid", "nosuid,relatime"}
+	for kind, k := range map[string]struct{ name, device, fstype, options, flags string }{
+		"tmpfs":                {"/srv/m", "tmpfs", "tmpfs", "size=1m", "relatime,rw"},
+		"bind":                 {"/srv/m", "/srv/plain", "none", "bind", "relatime,rw"},
+		"bind of another":      {"/srv/m", "/srv/strict", "none", "bind", "noatime,nosuid,rw"},
+		"bind of itself":       {"/srv/plain", "/srv/plain", "none", "bind", "relatime,rw"},
+		"recursive, by a link": {"/srv/m", "/srv/link", "auto", "rbind", "noatime,nosuid,rw"},
+	} {
+		mountShell(t, "ln -sfn strict /srv/link; : >/etc/fstab")
+		for _, o := range options {
+			all := strings.Trim(k.options+","+o, ",")
+			p := s.MustBind("mount.mounted", fmt.Sprintf("{name: %s, device: %s, fstype: %s, options: '%s'}", k.name, k.device, k.fstype, all))
+			if r := s.Run(p); r.Outcome == apply.Failed {
+				t.Errorf("%s, %s: %s", kind, all, r.Reason)
+				continue
+			}
+			if r := s.Plan(p); r.Outcome != apply.OK {
+				t.Errorf("%s, %s: a second plan: %s %q", kind, all, r.Outcome, r.Summary)
+			}
+			device := k.device
+			if device == k.name {
+				device = "/srv/fresh"
+			}
+			s.MustRun("mount.mounted", fmt.Sprintf("{name: /srv/ref, device: %s, fstype: %s, options: '%s', persist: false}", device, k.fstype, all))
+			if have, want := flagsAt(t, k.name), flagsAt(t, "/srv/ref"); have != want {
+				t.Errorf("%s, %s: the kernel has %s, and %s of a new mount", kind, all, have, want)
+			}
+			mountShell(t, "umount /srv/ref")
+		}
+		s.MustRun("mount.mounted", fmt.Sprintf("{name: %s, device: %s, fstype: %s, options: '%s'}", k.name, k.device, k.fstype, k.options))
+		if have := flagsAt(t, k.name); have != k.flags {
+			t.Errorf("%s: without options the kernel has %s, want %s", kind, have, k.flags)
+		}
+		mountShell(t, "umount "+k.name)
+	}
+}
+
+// flagsAt are the flags of a mount, in order.
+func flagsAt(t *testing.T, point string) string {
+	t.Helper()
+	flags := strings.Split(strings.TrimSpace(mountShell(t, "findmnt -no VFS-OPTIONS --mountpoint "+point)), ",")
+	slices.Sort(flags)
+	return strings.Join(flags, ",")
+}
+
+// TestOnDemand leaves what noauto says not to mount, and compares what is mounted all the same.
+func TestOnDemand(t *testing.T) {
+	if os.Getenv(actiontest.WholeHost) != "" {
+		t.Skip("it runs on the machine, in mounts of its own")
+	}
+	if !alone(t) {
+		return
+	}
+	s := actiontest.New(t)
+	s.Root = "/"
+	step := "{name: /srv/m, device: tmpfs, fstype: tmpfs, options: 'noauto,nosuid', makeDirs: true}"
+	settles(s, "mount.mounted", step, "make the directory, entry in /etc/fstab")
+	mountShell(t, "mount /srv/m; mount -o remount,suid,ro /srv/m")
+	settles(s, "mount.mounted", step, "remount with nosuid,rw")
+	settles(s, "mount.mounted", strings.Replace(step, "noauto", "noauto,auto", 1), "entry in /etc/fstab")
 }

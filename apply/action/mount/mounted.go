@@ -5,9 +5,9 @@ import (
 	"errors"
 	"os"
 	"path"
-	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/moby/sys/mountinfo"
 
@@ -20,9 +20,11 @@ import (
 // Mounted is a file system that is mounted here, now and after the next boot. Swap is not mounted, and is not for this
 // action.
 //
-// Now: what is not mounted is mounted by mount(8). A mount with other options is remounted: ro, nosuid, nodev, noexec,
-// the kinds of atime, and size and nr_inodes of a tmpfs are compared with the kernel's table; other options are used
-// when the file system is mounted, and by a remount when its entry in /etc/fstab had others. Where something else is
+// Now: what is not mounted is mounted by mount(8), unless its options have noauto. A mount with other options is
+// remounted: ro, nosuid, nodev, noexec, the kinds of atime, and size and nr_inodes of a tmpfs are compared with the
+// kernel's table. Of these a bind has what its options say, and else what is bound has; every other mount has what its
+// options say, and else the defaults of mount(8). Other options are used when the file system is mounted, and by a
+// remount when its entry in /etc/fstab had others. Where something else is
 // mounted the step fails: nothing is unmounted by force. A mount point that systemd mounts on demand
 // (x-systemd.automount) counts as mounted. Below another root nothing is mounted, and the boot does this.
 //
@@ -68,19 +70,26 @@ func (a *Mounted) Bind(apply.Binding) error {
 		return err
 	}
 	a.options = splitOptions(strings.Join(a.Options, ","))
+	if err := checkOptions(a.options); err != nil {
+		return err
+	}
 	switch {
 	case a.Device == "" || strings.HasPrefix(a.Device, "-"):
 		return apply.BadParam("device", "%q is not a device", a.Device)
-	case a.FSType == "" || strings.ContainsAny(a.FSType, " -"):
+	case a.FSType == "" || strings.HasPrefix(a.FSType, "-") || strings.ContainsFunc(a.FSType, unicode.IsSpace):
 		return apply.BadParam("fstype", "%q is not a type of file systems", a.FSType)
+	case a.FSType == "none" && !a.binds():
+		return apply.BadParam("fstype", "none is the type of a bind; add bind to the options, or give the type")
 	case a.FSType == "auto" && !strings.ContainsAny(a.Device, "/:="):
 		return apply.BadParam("fstype", "is missing: %q is no disk that could tell its type", a.Device)
 	case a.FSType == "swap":
 		return apply.BadParam("fstype", "swap is not mounted, and is not for this action")
-	case slices.Contains(a.options, "") || slices.Contains(a.options, "remount"):
-		return apply.BadParam("options", "%q is not a list of options", strings.Join(a.Options, ","))
-	case strings.ContainsAny(a.Device+a.FSType+strings.Join(a.options, ""), "\n\x00"):
-		return apply.BadParam("device", "neither device, fstype nor options have more than one line")
+	case strings.ContainsFunc(a.Device+a.FSType+a.Name, unicode.IsControl):
+		return apply.BadParam("device", "neither name, device nor fstype may have a control character")
+	case strings.TrimSpace(a.Device) != a.Device || strings.TrimSpace(a.Name) != a.Name:
+		return apply.BadParam("device", "neither name nor device may begin or end with a blank")
+	case onDemand(a.options) && !a.Persist:
+		return apply.BadParam("persist", "noauto leaves nothing to do but the entry in /etc/fstab; keep it")
 	case a.Dump < 0 || a.Pass < 0:
 		return apply.BadParam("pass", "dump and pass are not negative")
 	}
@@ -92,9 +101,7 @@ func (a *Mounted) Bind(apply.Binding) error {
 	return nil
 }
 
-func (a *Mounted) binds() bool {
-	return slices.Contains(a.options, "bind") || slices.Contains(a.options, "rbind")
-}
+func (a *Mounted) binds() bool { return bindsAny(a.options) }
 
 // mountPlan is what is to be done for a mount.
 type mountPlan struct {
@@ -193,7 +200,7 @@ func (a *Mounted) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (app
 	if err != nil {
 		return apply.Output{}, place.PutBack(err, undo)
 	}
-	return apply.Output{State: a.state(h)}, nil
+	return apply.Output{State: p.state(h)}, nil
 }
 
 // setNow mounts or remounts, where that is to be done.
@@ -219,8 +226,9 @@ func (a *Mounted) replaceDevice(ctx context.Context, h *apply.Host, p mountPlan)
 	return nil
 }
 
-func (a *Mounted) state(h *apply.Host) string {
-	if h.IsMachine() {
+// state is "mounted" after the plan was carried out, unless nothing is mounted.
+func (p mountPlan) state(h *apply.Host) string {
+	if h.IsMachine() && (p.mount || p.on != nil) {
 		return "mounted"
 	}
 	return ""

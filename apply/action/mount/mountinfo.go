@@ -1,6 +1,13 @@
 package mount
 
-import "github.com/moby/sys/mountinfo"
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+
+	"github.com/pullet/pullet/apply/hostfile"
+)
 
 // mountAt is what is mounted at a directory of this machine; nil is nothing.
 func mountAt(dir string) (*mountinfo.Info, error) {
@@ -22,4 +29,35 @@ func onTop(mounts []*mountinfo.Info) (found *mountinfo.Info) {
 		}
 	}
 	return found
+}
+
+// mountOf is the mount on which a path lies; nil where nothing is there. A mount with the number except does not count:
+// something may be bound to itself.
+func mountOf(name string, except int) (*mountinfo.Info, error) {
+	real, err := filepath.EvalSymlinks(name)
+	if hostfile.NotThere(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := mountinfo.GetMounts(nil)
+	return around(all, real, except), err
+}
+
+// around is the mount on which a path lies: of the mounts above it the deepest, and of those the one on top.
+func around(all []*mountinfo.Info, at string, except int) *mountinfo.Info {
+	var found []*mountinfo.Info
+	for _, m := range all {
+		above := m.Mountpoint == "/" || m.Mountpoint == at || strings.HasPrefix(at, m.Mountpoint+"/")
+		switch {
+		case !above || m.ID == except:
+		case len(found) > 0 && len(found[0].Mountpoint) > len(m.Mountpoint):
+		case len(found) > 0 && len(found[0].Mountpoint) == len(m.Mountpoint):
+			found = append(found, m)
+		default:
+			found = []*mountinfo.Info{m}
+		}
+	}
+	return onTop(found)
 }

@@ -7,9 +7,32 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/moby/sys/mountinfo"
+
+	"github.com/pullet/pullet/apply"
 )
+
+// checkOptions finds options that /etc/fstab and mount(8) do not read as they are meant.
+func checkOptions(options []string) error {
+	for _, o := range options {
+		name, value, _ := strings.Cut(o, "=")
+		switch {
+		case name == "":
+			return apply.BadParam("options", "there is an empty option; write options with one comma between them")
+		case strings.ContainsFunc(name, unicode.IsSpace) || strings.TrimSpace(value) != value:
+			return apply.BadParam("options", "the option %q has a blank; write options with commas alone: ro,noatime", o)
+		case strings.ContainsFunc(o, unicode.IsControl):
+			return apply.BadParam("options", "the option %q has a control character", o)
+		case strings.Count(o, `"`)%2 != 0:
+			return apply.BadParam("options", "the option %q has an unterminated quote", o)
+		case name == "remount" || name == "move":
+			return apply.BadParam("options", "%q is not an option of /etc/fstab", name)
+		}
+	}
+	return nil
+}
 
 // splitOptions splits at commas, but not within quotes, which contexts of SELinux need. No options are the defaults.
 func splitOptions(text string) []string {
@@ -30,8 +53,8 @@ func splitOptions(text string) []string {
 }
 
 // flagsOf is what options say of the flags that the kernel shows for every mount. Later ones win. Flags that are not
-// mentioned are off, as mount(8) has it, but for those that a kind of mount brings along: a bind has the flags of what
-// is bound, fuse has its own, and some file systems are never written.
+// mentioned are off, as mount(8) has it, and access times are relative. Of a bind nothing is known but what is
+// mentioned; fuse has flags of its own, and some file systems are never written.
 func flagsOf(options []string, fstype string) map[string]bool {
 	want := map[string]bool{}
 	set := func(value bool, flags ...string) {
@@ -39,7 +62,9 @@ func flagsOf(options []string, fstype string) map[string]bool {
 			want[f] = value
 		}
 	}
-	if !slices.Contains(options, "bind") && !slices.Contains(options, "rbind") {
+	if !bindsAny(options) {
+		set(false, "noatime", "nodiratime")
+		set(true, "relatime")
 		if !strings.HasPrefix(fstype, "fuse") {
 			set(false, "nosuid", "nodev", "noexec")
 		}
@@ -70,6 +95,23 @@ func flagsOf(options []string, fstype string) map[string]bool {
 		}
 	}
 	return want
+}
+
+// bindsAny reports whether the options are those of a bind.
+func bindsAny(options []string) bool {
+	return slices.Contains(options, "bind") || slices.Contains(options, "rbind")
+}
+
+// onDemand reports whether the options leave a mount to who asks for it, so that it is not mounted at boot. Later ones
+// win.
+func onDemand(options []string) bool {
+	demand := false
+	for _, o := range options {
+		if o == "auto" || o == "noauto" {
+			demand = o == "noauto"
+		}
+	}
+	return demand
 }
 
 // flagWords are flags as options, in order.
@@ -120,7 +162,11 @@ func mountFlags(m *mountinfo.Info) map[string]bool {
 
 // differs are the options that a mount does not have, and those of which nobody can tell.
 func (a *Mounted) differs(m *mountinfo.Info, point string) (options, unseen []string, err error) {
-	have, want, other := mountFlags(m), flagsOf(a.options, m.FSType), map[string]bool{}
+	have, other := mountFlags(m), map[string]bool{}
+	want, err := a.wantedFlags(m)
+	if err != nil {
+		return nil, nil, err
+	}
 	for f, v := range want {
 		if have[f] != v {
 			other[f] = v
@@ -203,8 +249,36 @@ func outside(name string) bool {
 }
 
 // remountOptions are all flags of a mount as they should be, with the file system's own options.
-func (a *Mounted) remountOptions(m *mountinfo.Info) []string {
+func (a *Mounted) remountOptions(m *mountinfo.Info) ([]string, error) {
 	flags := mountFlags(m)
-	maps.Copy(flags, flagsOf(a.options, m.FSType))
-	return append(flagWords(flags), a.ownOptions()...)
+	want, err := a.wantedFlags(m)
+	maps.Copy(flags, want)
+	return append(flagWords(flags), a.ownOptions()...), err
+}
+
+// wantedFlags are the flags that mount(8) would give the mount. A bind has those of what is bound, unless its options
+// mention them.
+func (a *Mounted) wantedFlags(m *mountinfo.Info) (map[string]bool, error) {
+	want := flagsOf(a.options, m.FSType)
+	if a.binds() {
+		bound, err := mountOf(a.Device, m.ID)
+		if err != nil {
+			return nil, err
+		}
+		want = withFlags(bound, want)
+	}
+	if _, said := want["nosymfollow"]; !said && mountFlags(m)["nosymfollow"] {
+		want["nosymfollow"] = false
+	}
+	return want, nil
+}
+
+// withFlags are the flags of a mount, and over them those that are mentioned.
+func withFlags(m *mountinfo.Info, mentioned map[string]bool) map[string]bool {
+	if m == nil {
+		return mentioned
+	}
+	out := mountFlags(m)
+	maps.Copy(out, mentioned)
+	return out
 }

@@ -138,9 +138,21 @@ func (a apt) dependents(ctx context.Context, names []string) ([]string, error) {
 	if out.ExitCode != 0 {
 		return nil, a.explain(ctx, out)
 	}
+	set, err := readDpkg(a.h)
+	if err != nil {
+		return nil, err
+	}
+	id := func(name string) string { // a name with an architecture may mean the same package as one without
+		p := set.find(name)
+		return p.name + ":" + p.arch
+	}
+	asked := map[string]bool{}
+	for _, name := range names {
+		asked[id(name)] = true
+	}
 	var also []string
 	for _, n := range aptNews(out.StdOut) {
-		if n.new == "" && !slices.Contains(names, n.name) {
+		if n.new == "" && !asked[id(n.name)] {
 			also = append(also, n.name)
 		}
 	}

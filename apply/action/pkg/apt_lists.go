@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
 // aptLists is where apt keeps the package lists. The time of the directory is that of the last complete refresh: apt
@@ -66,33 +67,56 @@ func (a apt) refresh(ctx context.Context) error {
 }
 
 func (a apt) update(ctx context.Context, more ...string) error {
-	out, err := a.get(ctx, "", append([]string{"update", "-o", "APT::Update::Error-Mode=any"}, more...)...)
-	switch {
-	case err != nil:
-		return err
-	case out.ExitCode != 0 || strings.Contains(out.StdErr, "Failed to fetch"):
-		return &packageError{aptSays(out), aptBusy(out)}
-	}
-	return nil
+	_, err := a.fetch(ctx, more...)
+	return err
 }
 
-// try fetches the lists of one repository. Those of the others stay, and so does the time at which all of them were
-// fetched.
-func (a apt) try(ctx context.Context, _, file string) error {
+// fetch is update with what apt said.
+func (a apt) fetch(ctx context.Context, more ...string) (apply.Output, error) {
+	out, err := a.get(ctx, "", append([]string{"update", "-o", "APT::Update::Error-Mode=any"}, more...)...)
+	if err == nil && (out.ExitCode != 0 || strings.Contains(out.StdErr, "Failed to fetch")) {
+		err = &packageError{aptSays(out), aptBusy(out)}
+	}
+	return out, err
+}
+
+// try reads the candidate together with all other sources, which asks no server, and then fetches the lists of its
+// repository.
+func (a apt) try(ctx context.Context, t repoTrial) error {
+	out, err := a.ask(ctx, "apt-get", "indextargets", "-o", "Dir::Etc::sourceparts="+t.together)
+	if err == nil && out.ExitCode != 0 {
+		said, _, _ := strings.Cut(aptSays(out), " | ") // the rest is what follows from it
+		err = &conflictError{strings.ReplaceAll(said, t.together, filepath.Dir(t.together))}
+	}
+	if err != nil || !t.fetch {
+		return err
+	}
+	return a.tryAlone(ctx, t)
+}
+
+// aptLacks finds a component that a repository does not have, of which apt only warns.
+var aptLacks = lazyregexp.New(`doesn't have the component '([^']*)'`)
+
+// tryAlone fetches the lists of one repository. Those of the others stay, and so does the time at which all of them
+// were fetched.
+func (a apt) tryAlone(ctx context.Context, t repoTrial) error {
 	dir, err := a.h.Resolve(aptLists)
 	if err != nil {
 		return err
 	}
 	before, came := modified(dir), entryNames(filepath.Join(dir, "partial"))
-	err = a.update(
+	out, err := a.fetch(
 		ctx,
 		"-o",
-		"Dir::Etc::sourcelist="+file,
+		"Dir::Etc::sourcelist="+t.file,
 		"-o",
 		"Dir::Etc::sourceparts=-",
 		"-o",
 		"APT::Get::List-Cleanup=0",
 	)
+	if m := aptLacks.FindStringSubmatch(out.StdErr); m != nil && err == nil {
+		err = fmt.Errorf("the repository has no component %q", m[1])
+	}
 	if err != nil { // what apt fetched and refused stays there until it is fetched again
 		for name := range entryNames(filepath.Join(dir, "partial")) {
 			if !came[name] {

@@ -170,13 +170,16 @@ func (d dnf) refresh(ctx context.Context) error {
 	return d.do(ctx, "--setopt=skip_if_unavailable=False", "makecache", "--refresh")
 }
 
-func (d dnf) try(ctx context.Context, name, file string) error {
-	at, err := d.h.Path(file)
+func (d dnf) try(ctx context.Context, t repoTrial) error {
+	if !t.fetch {
+		return nil
+	}
+	at, err := d.h.Path(t.file)
 	if err != nil {
 		return err
 	}
-	return d.do(ctx, "--setopt=reposdir="+filepath.Dir(at), "--setopt="+name+".skip_if_unavailable=False",
-		"--disablerepo=*", "--enablerepo="+name, "makecache", "--refresh")
+	return d.do(ctx, "--setopt=reposdir="+filepath.Dir(at), "--setopt="+t.name+".skip_if_unavailable=False",
+		"--disablerepo=*", "--enablerepo="+t.name, "makecache", "--refresh")
 }
 
 func (d dnf) install(ctx context.Context, wants []pkgWant, o installOptions) error {

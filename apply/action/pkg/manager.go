@@ -28,8 +28,8 @@ type packager interface {
 	refreshed() (time.Time, error)
 
 	refresh(ctx context.Context) error
-	// try fetches the lists of one repository alone, from a candidate of its file.
-	try(ctx context.Context, name, file string) error
+	// try reads a candidate of a repository's file.
+	try(ctx context.Context, t repoTrial) error
 	install(ctx context.Context, wants []pkgWant, o installOptions) error
 	remove(ctx context.Context, names []string, purge, autoremove bool) error
 	upgrade(ctx context.Context, u pkgUpgrade) error
@@ -96,13 +96,15 @@ type pkgSet struct {
 	all    map[string][]pkgState
 }
 
-// find is the state of a package, by NAME or NAME:ARCH; the zero state where there is none.
+// find is the state of a package, by NAME or NAME:ARCH; the zero state where there is none. A package for all
+// architectures is one for the host's own, too.
 func (s pkgSet) find(name string) pkgState {
 	plain, arch, exact := strings.Cut(name, ":")
 	var found pkgState
 	for _, p := range s.all[plain] {
+		all := p.arch == "all" || p.arch == "noarch"
 		switch {
-		case exact && p.arch == arch, !exact && (p.arch == s.native || p.arch == "all" || p.arch == "noarch"):
+		case exact && p.arch == arch, (!exact || arch == s.native) && (all || p.arch == s.native):
 			return p
 		case !exact && (found.name == "" || p.installed && !found.installed):
 			found = p

@@ -163,6 +163,9 @@ func TestReadDpkg(t *testing.T) {
 		"cut":         {name: "cut", arch: "all", version: "1", installed: true, broken: "half-installed, must be installed again"},
 		"waits":       {name: "waits", arch: "all", version: "1", installed: true},
 		"new":         {name: "new", arch: "all", version: "1", installed: true, auto: true},
+		"waits:amd64": {name: "waits", arch: "all", version: "1", installed: true},
+		"waits:all":   {name: "waits", arch: "all", version: "1", installed: true},
+		"waits:i386":  {},
 		"half":        {},
 		"libc6:arm64": {},
 	} {

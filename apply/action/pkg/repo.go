@@ -19,7 +19,11 @@ import (
 // /etc/pki/rpm-gpg.
 //
 // What the repository says is fetched before its file is put into place: one that cannot be read, or is signed by
-// another key, fails this step and leaves the host as it was. Packages of it can be installed by the next step.
+// another key, fails this step and leaves the host as it was, as does a component that it does not have. Packages of it
+// can be installed by the next step.
+//
+// apt reads the file together with all others before it is put into place. When the repository is in another file with
+// another key, apt would read no list any more: the step fails, unless that file is among those that it replaces.
 //
 // Without key and keySource the keys count that the system trusts anyway.
 //
@@ -50,9 +54,11 @@ type RepoManaged struct {
 	Architectures render.Strings `yaml:"architectures"` // apt only; default: those of the host
 	Types         render.Strings `yaml:"types"`         // apt only: deb, deb-src; default deb
 	Metalink      string         `yaml:"metalink"`      // dnf only: a list of mirrors, in place of url
-	Priority      int            `yaml:"priority"`      // dnf only: lower ones win; default 99
-	Refresh       bool           `yaml:"refresh"`       // fetch what the repository says before it is used; default true
-	Locking       `yaml:",inline"`
+	// files of other repositories that go when this one is there, such as vendor.list: they have the same repository
+	Replaces render.Strings `yaml:"replaces"`
+	Priority int            `yaml:"priority"` // dnf only: lower ones win; default 99
+	Refresh  bool           `yaml:"refresh"`  // fetch what the repository says before it is used; default true
+	Locking  `yaml:",inline"`
 
 	key    []byte      // nil: none, or to be fetched
 	remote *fetch.File // from where
@@ -89,7 +95,7 @@ func (a *RepoManaged) Bind(b apply.Binding) error {
 			}
 		}
 	}
-	return errors.Join(a.checkSuites(), a.readKey(b))
+	return errors.Join(a.checkSuites(), a.checkReplaces(), a.readKey(b))
 }
 
 // checkSuites holds suites and components together as apt does.
@@ -283,7 +289,11 @@ func (a *RepoManaged) Check(_ context.Context, h *apply.Host) (apply.Change, err
 		}
 		says = append(says, word)
 	}
-	return apply.Change{Summary: strings.Join(says, ", "), Diff: diff.String()}, nil
+	replaced, err := a.replaced(h, files[len(files)-1])
+	if len(replaced) > 0 {
+		says = append(says, "remove "+strings.Join(replaced, ", "))
+	}
+	return apply.Change{Summary: strings.Join(says, ", "), Diff: diff.String(), Removes: replaced}, err
 }
 
 // readIfThere is the content of a file, nil where there is none.

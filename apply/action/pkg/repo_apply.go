@@ -12,8 +12,8 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// Apply writes the key, tries the repository with a candidate of its file, and puts that into place. When that fails,
-// the key is as it was.
+// Apply writes the key, tries the repository with a candidate of its file, and puts that into place of the files that
+// it replaces. When that fails, the key is as it was.
 func (a *RepoManaged) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
 	form, err := a.form(h)
 	if err != nil {
@@ -35,7 +35,7 @@ func (a *RepoManaged) Apply(ctx context.Context, h *apply.Host, _ apply.Change) 
 	if err != nil {
 		return apply.Output{}, errors.Join(fmt.Errorf("%s: %w; the host is as it was", a.Name, err), undo())
 	}
-	return apply.Output{}, a.dropOtherKeys(h, form, files)
+	return apply.Output{}, errors.Join(a.dropReplaced(ctx, h, source), a.dropOtherKeys(h, form, files))
 }
 
 // Manages is the repository.
@@ -95,29 +95,6 @@ func writeFile(h *apply.Host, name string, data []byte) error {
 		return err
 	}
 	return place.Put(at, data, hostfile.Attributes{UID: -1, GID: -1, Mode: place.NewMode, SetMode: true})
-}
-
-// tryAndPlace fetches what the repository says, and then puts its file into place.
-func (a *RepoManaged) tryAndPlace(ctx context.Context, h *apply.Host, source repoFile) error {
-	p, err := a.packager(h)
-	if err == nil && a.Refresh && a.Enabled {
-		if err := a.try(ctx, h, p, source); err != nil {
-			return err
-		}
-	}
-	return writeFile(h, source.path, source.want) // without a package manager yet there is nothing to try it with
-}
-
-// try lets the package manager read a candidate, in a hidden directory beside the file, which it does not read
-// otherwise.
-func (a *RepoManaged) try(ctx context.Context, h *apply.Host, p packager, source repoFile) error {
-	dir := filepath.Join(filepath.Dir(source.path), ".pullet-"+a.Name)
-	candidate := filepath.Join(dir, filepath.Base(source.path))
-	err := writeFile(h, candidate, source.want)
-	if err == nil {
-		err = p.try(ctx, a.Name, candidate)
-	}
-	return errors.Join(err, place.Remove(h, candidate), place.Remove(h, dir))
 }
 
 // dropOtherKeys removes a key of the same repository in the form that it does not have any more.

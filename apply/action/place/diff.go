@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // The most of a diff that is kept, and the largest text that is compared line by line.
@@ -31,6 +33,7 @@ func Diff(name string, old, new []byte) string {
 
 // unified is a unified diff. In a new file there is nothing to search for.
 func unified(name, old, new string) string {
+	name = safetext.OneLine(name)
 	was, shall := name+" (current)", name+" (desired)"
 	if old != "" || new == "" {
 		return udiff.Unified(was, shall, old, new)

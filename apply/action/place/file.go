@@ -12,6 +12,7 @@ import (
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/fetch"
 	"github.com/pullet/pullet/apply/hostfile"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // Content is what a file shall hold.
@@ -56,11 +57,38 @@ func Resource(name string) apply.Resource {
 // File is a regular file that shall be there.
 type File struct {
 	Name   string          // in the repository's words
-	At     *hostfile.Entry // on this machine
+	At     *hostfile.Entry // on this machine: see OpenFile
 	Want   Content
 	Wanted Wanted // owner and mode
 	Keep   bool   // what is there may hold anything
 }
+
+// OpenFile opens the entry of a file. A file that gets other content is replaced where it is, even if a link is there.
+// What keeps its content is only given an owner and a mode, so a link there is followed beneath the root.
+func OpenFile(h *apply.Host, f File) (File, error) {
+	var err error
+	if f.At, err = h.Entry(f.Name); err != nil || f.replaces() {
+		return f, err
+	}
+	if info, err := f.At.Lstat(); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return f, nil // what is wrong with it, Check finds
+	}
+	to, err := h.Follow(f.Name)
+	if err != nil {
+		f.At.Close()
+		return f, err
+	}
+	if !to.Exists() { // the link itself says what is wrong
+		to.Close()
+		return f, nil
+	}
+	f.At.Close()
+	f.At = to
+	return f, nil
+}
+
+// replaces reports whether the file gets the content, whatever is there. Otherwise no content is ever written over.
+func (f File) replaces() bool { return f.Want.managed() && !f.Keep }
 
 // Found is what of a file is not as it shall be.
 type Found struct {
@@ -82,6 +110,8 @@ func (f File) Check() (Found, error) {
 		return Found{}, fmt.Errorf("%s is a directory: remove it with file.absent first", f.Name)
 	case info.Mode()&fs.ModeSymlink != 0 && f.Keep:
 		return Found{}, nil
+	case info.Mode()&fs.ModeSymlink != 0 && !f.replaces():
+		return f.dangling()
 	case info.Mode()&fs.ModeSymlink != 0:
 		return Found{
 			apply.Change{Summary: "replace a symbolic link by a file", Diff: f.Want.diff(f.Name, nil)},
@@ -95,10 +125,27 @@ func (f File) Check() (Found, error) {
 	return f.compare(info)
 }
 
+// dangling returns what a link lacks that leads to nothing: the file whose owner and mode are managed.
+func (f File) dangling() (Found, error) {
+	target, err := f.At.Readlink()
+	if err != nil {
+		return Found{}, err
+	}
+	if !path.IsAbs(target) {
+		target = path.Join(path.Dir(f.At.Path()), target)
+	}
+	lack := &apply.LackError{
+		Path: target,
+		Text: fmt.Sprintf(
+			"%s is a symbolic link to %s, which does not exist; make that first, or give content", f.Name, target),
+	}
+	return Found{Change: apply.Change{Summary: "owner and mode of " + target, Lacks: lack}}, nil
+}
+
 func (f File) compare(info fs.FileInfo) (Found, error) {
 	differs := f.Wanted.Differs(info)
 	out := Found{Change: apply.Change{Summary: strings.Join(differs, ", ")}}
-	if f.Keep || !f.Want.managed() {
+	if !f.replaces() {
 		return out, nil
 	}
 	same, diff, err := f.sameContent(info)
@@ -123,7 +170,7 @@ func (f File) sameContent(info fs.FileInfo) (same bool, diff string, err error) 
 		return true, "", nil
 	}
 	if size := info.Size(); size > maxCompared && size != int64(len(f.Want.Data)) {
-		return false, fmt.Sprintf("%s: %d bytes -> %s\n", f.Name, size, describe(f.Want.Data)), nil
+		return false, fmt.Sprintf("%s: %d bytes -> %s\n", safetext.OneLine(f.Name), size, describe(f.Want.Data)), nil
 	}
 	have, err := f.At.ReadFile(max(maxCompared, int64(len(f.Want.Data))))
 	if err != nil || bytes.Equal(have, f.Want.Data) {
@@ -150,6 +197,9 @@ func (f File) Apply(ctx context.Context, h *apply.Host, p Placing) error {
 	is, err := f.Check()
 	if err != nil {
 		return err
+	}
+	if is.Lacks != nil {
+		return is.Lacks
 	}
 	c, err := f.Candidate(ctx, h, p, is)
 	if err != nil {

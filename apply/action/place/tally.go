@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/safetext"
 )
 
 // Kind is what a path is, in a word.
@@ -41,7 +42,7 @@ func (c *Tally) Count(summary, name, diff string) {
 		c.changed++
 	}
 	if diff == "" {
-		diff = name + ": " + summary + "\n"
+		diff = safetext.OneLine(name+": "+summary) + "\n"
 	}
 	c.add(diff)
 }
@@ -51,7 +52,7 @@ func (c *Tally) Remove(name string, extra []string) {
 	for _, rel := range extra {
 		c.removed++
 		c.gone = append(c.gone, path.Join(name, rel))
-		c.add(path.Join(name, rel) + ": remove\n")
+		c.add(safetext.OneLine(path.Join(name, rel)) + ": remove\n")
 	}
 }
 

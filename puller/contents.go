@@ -90,8 +90,10 @@ func (c *contents) add(ctx context.Context, at int) error {
 		}
 		m.parents = append(m.parents, parent)
 	}
-	if err := c.judge(ctx, m); err != nil {
-		return fmt.Errorf("commit %s: %w", short(own.id.String()), err)
+	if err := c.judge(ctx, m); atFault(err) {
+		return unverified(own.id, "", fmt.Errorf("cannot be read: %w", err))
+	} else if err != nil {
+		return err
 	}
 	c.states[at] = m.state
 	return nil

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
 )
 
 // contentsScene is a repository with a commit of ops that the host has, and what it is offered then. ops may change
@@ -255,4 +257,30 @@ func TestContentsDates(t *testing.T) {
 	side := s.add("dev", old.with("jobs/web", "3"), vulnerable)
 	s.set(s.add("dev", old.with("jobs/web", "3"), side, fix))
 	expectRefusal(t, p, fix, `changes "jobs/db/main", which is for ops`)
+}
+
+// TestContentsOfTwoReadings: a directory with two entries of one name is refused in the middle of a history, too.
+func TestContentsOfTwoReadings(t *testing.T) {
+	s := newContentsScene(t)
+	p := open(t, t.TempDir(), s.source())
+	s.set(s.base)
+	pull(t, p)
+	none, all := s.tree(files{"signers": "# nothing\n"}), s.run(s.dir, "rev-parse", s.base+":.pullet")
+	jobs := s.run(s.dir, "rev-parse", s.base+":jobs")
+	for _, order := range [][2]string{{none.String(), all}, {all, none.String()}} {
+		var text []byte
+		for _, e := range [][2]string{{".pullet", order[0]}, {".pullet", order[1]}, {"jobs", jobs}} {
+			id := plumbing.NewHash(e[1])
+			text = append(text, "40000 "+e[0]+"\x00"+string(id[:])...)
+		}
+		o := s.repo.Storer.NewEncodedObject()
+		o.SetType(plumbing.TreeObject)
+		w, err := o.Writer()
+		must(t, err)
+		_, err = w.Write(text)
+		must(t, err)
+		twice := s.addTree("dev", s.keep(o), s.base)
+		s.set(s.dev(twice, "jobs/db/main", "evil"))
+		expectRefusal(t, p, s.base, "commit "+short(twice)+` cannot be read: entry ".pullet": the name exists twice`)
+	}
 }

@@ -81,8 +81,14 @@ func (u *signedUpstream) source() Source {
 // add writes a commit by a person, and returns its ID. The branch stays where it is.
 func (u *signedUpstream) add(who string, content files, parents ...string) string {
 	u.t.Helper()
+	return u.addTree(who, u.tree(content), parents...)
+}
+
+// addTree is add with a tree that was written.
+func (u *signedUpstream) addTree(who string, tree plumbing.Hash, parents ...string) string {
+	u.t.Helper()
 	by := object.Signature{Name: who, Email: who + "@example.org", When: u.now()}
-	c := &object.Commit{Author: by, Committer: by, Message: "change\n", TreeHash: u.tree(content)}
+	c := &object.Commit{Author: by, Committer: by, Message: "change\n", TreeHash: tree}
 	for _, id := range parents {
 		c.ParentHashes = append(c.ParentHashes, plumbing.NewHash(id))
 	}

@@ -1,7 +1,6 @@
 package puller
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,14 +10,13 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/pullet/pullet/trust"
 )
 
 // verifier looks at the signatures of one commit and its history.
 type verifier struct {
-	repo        string
+	src         Source
 	policy      Verify
 	mode        string
 	store       *store
@@ -28,6 +26,8 @@ type verifier struct {
 	descends    bool            // all of them have since in their history, where it is set
 	trusted     []plumbing.Hash // with all their history: these and since; the last one is the base of what is new
 	now         time.Time
+	seen        time.Time // when this host last saw the head of the repository, with nothing new; zero: not known
+	head        Head      // that it saw then
 
 	looked  bool                        // at a signature
 	settled bool                        // the commit is of the trusted history: it need not be signed
@@ -38,7 +38,7 @@ type verifier struct {
 // newVerifier prepares a look at signatures, with the host's keys as they are now.
 func newVerifier(src Source, st *store, rec record) (*verifier, error) {
 	v := &verifier{
-		repo:    src.Name,
+		src:     src,
 		policy:  src.Verify,
 		mode:    src.verifyMode(),
 		store:   st,
@@ -55,6 +55,9 @@ func newVerifier(src Source, st *store, rec record) (*verifier, error) {
 		if commit := plumbing.NewHash(id); st.holds(commit) {
 			v.verified = append(v.verified, commit)
 		}
+	}
+	if rec.sameRemote(src) && slices.Contains(v.verified, plumbing.NewHash(rec.Commit)) {
+		v.seen, v.head = v.inTime(rec.Seen), Head{Commit: rec.Commit, Tag: rec.Tag}
 	}
 	v.descends = rec.Verified.Since == src.Verify.Since && len(v.verified) > 0
 	return v, nil
@@ -104,12 +107,12 @@ func (v *verifier) verify(ctx context.Context, commit plumbing.Hash, t tag) erro
 	case v.mode == verifyTag:
 		err = v.tag(commit, t)
 	case v.mode == verifyTip:
-		err = v.tip(commit)
+		err = v.tip(ctx, commit)
 	default:
 		err = v.history(ctx, commit)
 	}
 	if refused, ok := errors.AsType[*UnverifiedError](err); ok {
-		refused.Repo, refused.Head, refused.mode = v.repo, commit.String(), v.mode
+		refused.Repo, refused.Head, refused.mode = v.src.Name, commit.String(), v.mode
 		refused.keys = v.policy.files()
 		refused.since = v.policy.Since
 		if len(v.trusted) > 0 && v.mode == verifyRange {
@@ -117,68 +120,6 @@ func (v *verifier) verify(ctx context.Context, commit plumbing.Hash, t tag) erro
 		}
 	}
 	return err
-}
-
-// tip looks at one commit, and not at its history.
-func (v *verifier) tip(commit plumbing.Hash) error {
-	c, err := v.store.commit(commit)
-	if err != nil {
-		return err
-	}
-	who, err := v.authorities.at(plumbing.ZeroHash)
-	if err != nil {
-		return err
-	}
-	v.looked = true
-	if err := v.date(linkOf(c)); err != nil {
-		return err
-	}
-	_, err = v.signer(linkOf(c), who.keys)
-	return err
-}
-
-// tag looks at an annotated tag. It has to say itself that it is the tag of that name on that commit: a server could
-// show the tag of an old release under another name.
-func (v *verifier) tag(commit plumbing.Hash, t tag) error {
-	if t.id.IsZero() {
-		return unverified(commit, "", errors.New("has no tag that is followed"))
-	}
-	content, err := v.store.object(plumbing.TagObject, t.id, maxCommit)
-	if err != nil {
-		return err
-	}
-	made, err := taggedAt(content)
-	if err != nil {
-		return err
-	}
-	who, err := v.authorities.at(plumbing.ZeroHash)
-	if err != nil {
-		return err
-	}
-	c, err := v.store.commit(commit)
-	if err != nil {
-		return err
-	}
-	v.looked = true
-	signed := trust.Tag(content)
-	_, err = who.keys.Verify(signed, v.inTime(later(made, c.Committer.When)))
-	own := fmt.Appendf(nil, "object %s\ntype commit\ntag %s\n", commit, t.name)
-	if err == nil && !bytes.HasPrefix(signed.Payload, own) {
-		err = errors.New("is the tag of another name or commit: its own text says so")
-	}
-	return unverified(commit, t.name, err)
-}
-
-// taggedAt is when an annotated tag was made, as it says.
-func taggedAt(content []byte) (time.Time, error) {
-	o := &plumbing.MemoryObject{}
-	o.SetType(plumbing.TagObject)
-	if _, err := o.Write(content); err != nil {
-		return time.Time{}, err
-	}
-	var t object.Tag
-	err := t.Decode(o)
-	return t.Tagger.When, err
 }
 
 // history looks at all commits that the trusted history does not have, and at the contents that they bring.
@@ -228,7 +169,7 @@ func (v *verifier) stretch(ctx context.Context, to plumbing.Hash) (*stretch, err
 	}
 	commits, err := v.store.commitsSince(ctx, to, v.trusted)
 	if err == nil && len(commits) == 0 {
-		v.settled = true
+		v.settled, v.seen = true, time.Time{}
 		var trusted []plumbing.Hash
 		if trusted, err = v.store.nearest(ctx, to, v.trusted); err == nil {
 			base = slices.Concat(trusted, []plumbing.Hash{plumbing.ZeroHash})[0]
@@ -283,64 +224,4 @@ func (v *verifier) authority(commit plumbing.Hash) (authority, error) {
 		err = unverified(commit, "", fmt.Errorf("does not say who may sign: %w", err))
 	}
 	return who, err
-}
-
-// date determines a commit's place in time: not before the commits that it comes after, whatever its own date says. So
-// a key that expired cannot sign what is new.
-func (v *verifier) date(c *link) error {
-	when := c.when
-	for _, id := range c.parents {
-		parent, known := v.when[id]
-		if !known {
-			old, err := v.store.commit(id)
-			if err != nil {
-				return err
-			}
-			parent = old.Committer.When
-		}
-		when = later(when, parent)
-	}
-	v.when[c.id] = v.inTime(when)
-	return nil
-}
-
-// signature is one that was held against keys.
-type signature struct {
-	commit plumbing.Hash
-	keys   *trust.Keys
-}
-
-// signer returns who of the owners of keys signed a commit. A key has to be valid at the commit's place in time.
-func (v *verifier) signer(c *link, keys *trust.Keys) (trust.Signer, error) {
-	if known, ok := v.signers[signature{c.id, keys}]; ok {
-		return known, nil
-	}
-	content, err := v.store.object(plumbing.CommitObject, c.id, maxCommit)
-	if err != nil {
-		return trust.Signer{}, err
-	}
-	signed, err := trust.Commit(content)
-	var who trust.Signer
-	if err == nil {
-		who, err = keys.Verify(signed, v.when[c.id])
-	}
-	if err == nil {
-		v.signers[signature{c.id, keys}] = who
-	}
-	return who, unverified(c.id, "", err)
-}
-
-// inTime takes a date of the future for now.
-func (v *verifier) inTime(when time.Time) time.Time {
-	if when.After(v.now) {
-		return v.now
-	}
-	return when
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -136,12 +136,17 @@ func (m *model) force(c int, beside bool) map[int]bool {
 
 func (m *model) may(c int, path string, beside bool) bool {
 	for at := range m.force(c, beside) {
-		r, _ := trust.ReadRules(trust.File{Content: []byte(m.at(at, trust.RulesFile))})
-		if r.Allow(trust.Signer{Names: []string{m.commits[min(c, len(m.commits)-1)].who}}, path) != nil {
+		if !m.allows(at, c, path) {
 			return false
 		}
 	}
 	return true
+}
+
+// allows reports whether the rules of a commit let the signer of another one change a path.
+func (m *model) allows(at, c int, path string) bool {
+	r, err := trust.ReadRules(trust.File{Content: []byte(m.at(at, trust.RulesFile))})
+	return err == nil && r.Allow(trust.Signer{Names: []string{m.commits[c].who}}, path) == nil
 }
 
 // follow follows a path through the commits of the range.
@@ -213,8 +218,13 @@ func (h drawnHistory) takes() bool {
 	}
 	m.follow(trust.RulesFile, steps, false)
 	for c := range m.decided[trust.RulesFile] {
-		if !m.may(c, trust.RulesFile, true) {
-			return false
+		for beside := range m.force(c, true) {
+			settled := slices.ContainsFunc(slices.Collect(maps.Keys(m.decided[trust.RulesFile])), func(later int) bool {
+				return later != c && m.has(later, c) && m.has(later, beside)
+			})
+			if !m.allows(beside, c, trust.RulesFile) && !settled {
+				return false
+			}
 		}
 	}
 	if offered != last {

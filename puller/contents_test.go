@@ -130,6 +130,13 @@ func TestContents(t *testing.T) {
 			two := s.ops(s.base, signers, rules+"x : ops\n")
 			return s.add("ops", s.first.with(signers, rules), one, two)
 		}, "is for dev"},
+		"rules beside rules that ops settles": {func(s *contentsScene) string {
+			taken := s.ops(s.base, signers, rules+"x : dev\n")
+			one := s.ops(taken, signers, strings.ReplaceAll(rules, ".pullet/** : ops", ".pullet/** : dev, ops"))
+			two := s.dev(one, signers, strings.ReplaceAll(rules, ".pullet/** : ops", ".pullet/** : dev, ops")+"y : dev\n")
+			three := s.ops(one, signers, rules)
+			return s.add("ops", s.first.with(signers, rules), three, two)
+		}, ""},
 		"rules that nobody can read": {func(s *contentsScene) string { return s.ops(s.base, signers, "nonsense\n") }, "does not say who may sign: .pullet/signers:1"},
 		"a submodule":                {func(s *contentsScene) string { return s.dev(s.base, db, submodule+"1") }, "a submodule"},
 		"a submodule that was there": {func(s *contentsScene) string { return s.dev(s.dev(s.base, db, submodule+"1"), web, "2") }, ""},

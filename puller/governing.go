@@ -27,7 +27,7 @@ type ruling struct {
 }
 
 // govern finds the commits of a stretch that govern. Each has to be allowed by those that its own history has, and by
-// those beside it.
+// those beside it unless a later one settles that.
 func (v *verifier) govern(ctx context.Context, r *stretch) (*governing, error) {
 	const all = "" // no path: what counts there are the commits that govern
 	g := &governing{stretch: r, known: map[string][]int{}}
@@ -81,14 +81,25 @@ func (v *verifier) govern(ctx context.Context, r *stretch) (*governing, error) {
 	for _, own := range g.decided {
 		g.measure(own)
 	}
+	return g, v.agree(g)
+}
+
+// agree is an error where a ruling is not allowed by one beside it. A later ruling settles that: those before it all
+// had to allow it.
+func (v *verifier) agree(g *governing) error {
 	for _, own := range g.decided {
-		for _, path := range own.paths {
-			if err := v.may(r, own.at, g.of(own.at), path); err != nil {
-				return nil, err
+		for _, beside := range g.of(own.at) {
+			settled := slices.ContainsFunc(g.decided, func(later *ruling) bool {
+				return own.after.has(later.at) && (beside == atBase && g.based[later.at] || beside >= 0 && later.before.has(beside))
+			})
+			for _, path := range own.paths {
+				if err := v.may(g.stretch, own.at, []int{beside}, path); err != nil && !settled {
+					return err
+				}
 			}
 		}
 	}
-	return g, nil
+	return nil
 }
 
 // measure determines which commits come before a ruling and which after it.

@@ -1,6 +1,7 @@
 package puller
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -17,10 +18,13 @@ func (v *verifier) date(c *link) error {
 		parent, known := v.when[id]
 		if !known {
 			old, err := v.store.commit(id)
-			if err != nil {
+			switch {
+			case errors.Is(err, plumbing.ErrObjectNotFound): // the history is cut off here
+			case err != nil:
 				return err
+			default:
+				parent = old.Committer.When
 			}
-			parent = old.Committer.When
 		}
 		when = later(when, parent)
 	}
@@ -54,8 +58,8 @@ func (v *verifier) signer(c *link, keys *trust.Keys) (trust.Signer, error) {
 	return who, unverified(c.id, "", err)
 }
 
-// signed returns who signed something at a time. If this host saw the repository without it after that time, the key has
-// to be valid then, too: whoever has a key that expired chooses the dates of commits, but not when hosts saw them.
+// signed returns who signed something at a time. If this host saw the repository without it after that time, the key
+// has to be valid then, too: whoever has a key that expired chooses the dates of commits, but not when hosts saw them.
 func (v *verifier) signed(s trust.Signed, keys *trust.Keys, at time.Time) (trust.Signer, error) {
 	who, err := keys.Verify(s, at)
 	if err != nil || !v.seen.After(at) {
@@ -65,7 +69,9 @@ func (v *verifier) signed(s trust.Signed, keys *trust.Keys, at time.Time) (trust
 	if err != nil {
 		return now, fmt.Errorf("%w, when this host last saw the repository without it", err)
 	}
-	who.Names = slices.DeleteFunc(slices.Clone(who.Names), func(name string) bool { return !slices.Contains(now.Names, name) })
+	who.Names = slices.DeleteFunc(slices.Clone(who.Names), func(name string) bool {
+		return !slices.Contains(now.Names, name)
+	})
 	return who, nil
 }
 

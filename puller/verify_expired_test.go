@@ -1,12 +1,13 @@
 package puller
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
 
-// TestVerifyExpiredKey: with a key that expired nobody signs what hosts did not see before, whatever its date is. A host
-// that did not look meanwhile goes by the dates.
+// TestVerifyExpiredKey: with a key that expired nobody signs what hosts did not see before, whatever its date is. A
+// host that did not look meanwhile goes by the dates.
 func TestVerifyExpiredKey(t *testing.T) {
 	u := newSignedUpstream(t, "ops", "dev", "late")
 	u.allow(u.line("ops", "") + u.line("dev", `valid-before="20240101Z"`) + u.line("late", `valid-after="20240101Z"`))
@@ -102,5 +103,20 @@ func TestVerifyExpiredKeyOfTip(t *testing.T) {
 	expectRefusal(t, p, old, "when this host last saw the repository without it")
 	if got := content(t, p, Head{Repo: "main", Commit: older}, "a"); got != "1" {
 		t.Error(got)
+	}
+}
+
+// TestVerifyTipShallow: a host that looks at one commit needs no history for that.
+func TestVerifyTipShallow(t *testing.T) {
+	u := newSignedUpstream(t, "dev")
+	src := u.source()
+	src.Verify.Mode, src.URL = verifyTip, serveHTTP(t, u.upstream).url
+	p := open(t, t.TempDir(), src)
+	for parent, i := u.add("dev", files{"a": "1"}), 0; i < 3; i++ {
+		parent = u.add("dev", files{"a": strings.Repeat("2", i)}, parent)
+		u.set(parent)
+		if h := pull(t, p); h.Problem != nil || h.Commit != parent {
+			t.Errorf("%d: %v", i, h.Problem)
+		}
 	}
 }

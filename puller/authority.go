@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/pullet/pullet/internal/trust"
 )
@@ -23,10 +22,35 @@ type authority struct {
 
 // authorities reads them, each file once.
 type authorities struct {
-	store  *store
+	trees  *trees
 	policy Verify
-	host   [2]trust.File                  // keys of the host: OpenPGP, SSH
-	known  map[[3]plumbing.Hash]authority // by the ids of the files, see at
+	host   [2]trust.File                    // keys of the host: OpenPGP, SSH
+	keys   map[[2]plumbing.Hash]*trust.Keys // by the ids of the files, see at
+	rules  map[plumbing.Hash]*trust.Rules
+}
+
+func newAuthorities(t *trees, policy Verify) *authorities {
+	return &authorities{
+		trees:  t,
+		policy: policy,
+		keys:   map[[2]plumbing.Hash]*trust.Keys{},
+		rules:  map[plumbing.Hash]*trust.Rules{},
+	}
+}
+
+// files are the names of the files that say who may sign, and change what: OpenPGP, SSH, rules.
+func (a *authorities) files() [3]string {
+	return [3]string{a.policy.OpenPGP, a.policy.AllowedSigners, InRepository + trust.RulesFile}
+}
+
+// paths returns those of them that are in the repository.
+func (a *authorities) paths() (paths []string) {
+	for _, name := range a.files() {
+		if path, within := strings.CutPrefix(name, InRepository); within {
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }
 
 // readHost reads the keys of the host, and checks them.
@@ -47,51 +71,61 @@ func (a *authorities) readHost() (err error) {
 }
 
 // at is who may sign the commits that come after one. The zero hash is the place before the first commit.
-func (a *authorities) at(commit plumbing.Hash) (authority, error) {
-	var files [3]plumbing.Hash // zero: not there
-	for i, name := range []string{a.policy.OpenPGP, a.policy.AllowedSigners, InRepository + trust.RulesFile} {
+func (a *authorities) at(commit plumbing.Hash) (who authority, err error) {
+	var ids [3]plumbing.Hash // zero: not there
+	for i, name := range a.files() {
 		path, within := strings.CutPrefix(name, InRepository)
 		if !within || commit.IsZero() {
 			continue
 		}
-		var err error
-		if files[i], err = a.store.fileAt(commit, path); err != nil {
-			return authority{}, err
+		if ids[i], err = a.trees.fileAt(commit, path); err != nil {
+			return who, err
 		}
 	}
-	known, ok := a.known[files]
-	if ok {
-		return known, nil
+	if who.keys, err = a.keysIn([2]plumbing.Hash(ids[:2])); err == nil {
+		who.rules, err = a.rulesIn(ids[2])
 	}
-	made, err := a.read(files)
-	if err == nil {
-		a.known[files] = made
-	}
-	return made, err
+	return who, err
 }
 
-// read reads keys from the host or from a commit, and rules from the commit.
-func (a *authorities) read(files [3]plumbing.Hash) (made authority, err error) {
-	keys := a.host
+// keysIn reads keys from the host or from the repository.
+func (a *authorities) keysIn(ids [2]plumbing.Hash) (*trust.Keys, error) {
+	if known := a.keys[ids]; known != nil {
+		return known, nil
+	}
+	files := a.host
 	for i, name := range []string{a.policy.OpenPGP, a.policy.AllowedSigners} {
 		if path, within := strings.CutPrefix(name, InRepository); within {
-			keys[i].Name = path
-			if keys[i].Content, err = a.content(files[i]); err != nil {
-				return made, err
+			text, err := a.content(ids[i])
+			if err != nil {
+				return nil, err
 			}
+			files[i] = trust.File{Name: path, Content: text}
 		}
 	}
-	rules, err := a.content(files[2])
+	keys, err := trust.ReadKeys(files[0], files[1])
 	if err != nil {
-		return made, err
+		return nil, contentError{err.Error()}
 	}
-	if made.keys, err = trust.ReadKeys(keys[0], keys[1]); err == nil {
-		made.rules, err = trust.ReadRules(trust.File{Name: trust.RulesFile, Content: rules})
+	a.keys[ids] = keys
+	return keys, nil
+}
+
+// rulesIn reads rules from the repository.
+func (a *authorities) rulesIn(id plumbing.Hash) (*trust.Rules, error) {
+	if known := a.rules[id]; known != nil {
+		return known, nil
 	}
+	text, err := a.content(id)
 	if err != nil {
-		err = contentError{err.Error()}
+		return nil, err
 	}
-	return made, err
+	rules, err := trust.ReadRules(trust.File{Name: trust.RulesFile, Content: text})
+	if err != nil {
+		return nil, contentError{err.Error()}
+	}
+	a.rules[id] = rules
+	return rules, nil
 }
 
 // content reads a file of a commit; one that is not there is empty.
@@ -99,48 +133,25 @@ func (a *authorities) content(id plumbing.Hash) ([]byte, error) {
 	if id.IsZero() {
 		return nil, nil
 	}
-	sizes, err := a.store.sizes([]plumbing.Hash{id})
+	sizes, err := a.trees.store.sizes([]plumbing.Hash{id})
 	if err == nil && sizes[0] > maxKeyFile {
 		err = tooLarge(sizes[0], maxKeyFile, nil)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return a.store.blob(id)
+	return a.trees.store.blob(id)
 }
 
 // fileAt finds a regular file in the directories of a commit; the zero hash is none.
-func (s *store) fileAt(commit plumbing.Hash, path string) (plumbing.Hash, error) {
-	c, err := s.commit(commit)
+func (t *trees) fileAt(commit plumbing.Hash, path string) (plumbing.Hash, error) {
+	c, err := t.store.commit(commit)
 	if err != nil {
 		return plumbing.ZeroHash, err
 	}
-	at, names := c.TreeHash, strings.Split(path, "/")
-	for i, name := range names {
-		e, err := s.entry(at, name)
-		last := i == len(names)-1
-		switch {
-		case err != nil:
-			return plumbing.ZeroHash, err
-		case last && e.Mode.IsFile() && e.Mode != filemode.Symlink:
-			return e.Hash, nil
-		case last && !e.Hash.IsZero():
-			return plumbing.ZeroHash, contentError{fmt.Sprintf("path %q: not a regular file", path)}
-		case e.Mode != filemode.Dir:
-			return plumbing.ZeroHash, nil
-		}
-		at = e.Hash
+	found, err := t.leaf(c.TreeHash, path)
+	if err == nil && found != (leaf{}) && (!found.mode.IsFile() || found.mode == filemode.Symlink) {
+		err = contentError{fmt.Sprintf("path %q: not a regular file", path)}
 	}
-	return plumbing.ZeroHash, nil
-}
-
-// entry finds a name in a directory; the zero value is none.
-func (s *store) entry(dir plumbing.Hash, name string) (found object.TreeEntry, err error) {
-	entries, err := s.entries(dir)
-	for _, e := range entries {
-		if e.Name == name {
-			return e, err
-		}
-	}
-	return found, err
+	return found.hash, err
 }

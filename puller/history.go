@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
@@ -59,12 +60,19 @@ func (s *store) relate(ctx context.Context, from, to plumbing.Hash) (Relation, e
 // contains says whether the history of a commit has another one. It walks from
 // new to old, so it is quick when they are near; a no costs the whole history.
 func (s *store) contains(ctx context.Context, commit, wanted plumbing.Hash) (bool, error) {
+	found, err := s.nearest(ctx, commit, []plumbing.Hash{wanted})
+	return len(found) > 0, err
+}
+
+// nearest returns the one of some commits that a walk through the history of a commit from new to old meets first, or
+// none.
+func (s *store) nearest(ctx context.Context, commit plumbing.Hash, wanted []plumbing.Hash) ([]plumbing.Hash, error) {
 	start, err := s.commit(commit)
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		return false, errCut
+		return nil, errCut
 	}
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	cut := error(nil)
 	seen := map[plumbing.Hash]bool{commit: true}
@@ -72,8 +80,8 @@ func (s *store) contains(ctx context.Context, commit, wanted plumbing.Hash) (boo
 	for queue.Len() > 0 {
 		c := heap.Pop(queue).(*object.Commit)
 		for _, id := range c.ParentHashes {
-			if id == wanted {
-				return true, nil
+			if slices.Contains(wanted, id) {
+				return []plumbing.Hash{id}, nil
 			}
 			if seen[id] {
 				continue
@@ -84,16 +92,16 @@ func (s *store) contains(ctx context.Context, commit, wanted plumbing.Hash) (boo
 			case errors.Is(err, plumbing.ErrObjectNotFound):
 				cut = errCut
 			case err != nil:
-				return false, err
+				return nil, err
 			default:
 				heap.Push(queue, parent)
 			}
 		}
 		if err := ctx.Err(); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
-	return false, cut
+	return nil, cut
 }
 
 // byTime is a heap of commits, newest first.

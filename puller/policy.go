@@ -21,7 +21,8 @@ type Verify struct {
 	OpenPGP string `yaml:"openpgp"`
 	// AllowedSigners is a file of SSH keys in the format of ssh-keygen(1), ALLOWED SIGNERS, or such a path.
 	AllowedSigners string `yaml:"allowedSigners"`
-	// Since is a commit that is trusted with all its history, so that older commits need no signature.
+	// Since is a commit that is trusted with all its history, so that older commits need no signature. What is offered
+	// has to have it in its history: so it also says which repository is meant, which a signature does not.
 	Since string `yaml:"since"`
 }
 
@@ -71,8 +72,8 @@ func (s Source) checkVerify() (errs []error) {
 	if v.Since != "" && !plumbing.IsHash(v.Since) {
 		errs = append(errs, fmt.Errorf("verify.since %q is not a full commit id: git rev-parse %s", v.Since, v.Since))
 	}
-	if v.Since != "" && s.verifyMode() != verifyRange {
-		errs = append(errs, fmt.Errorf("verify.since is for the mode range: the mode %s looks at no history", s.verifyMode()))
+	if v.Since != "" && s.verifyMode() == verifyTip {
+		errs = append(errs, errors.New("verify.since is for the modes range and tag: the mode tip looks at no history"))
 	}
 	return append(errs, s.checkKeys()...)
 }

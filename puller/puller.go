@@ -112,6 +112,7 @@ func (r *repository) pull(ctx context.Context) (Head, error) {
 
 // advance moves the last good head to what the remote offers, if it may.
 func (r *repository) advance(ctx context.Context) error {
+	now := time.Now()
 	_, o, err := r.list(ctx)
 	if err != nil {
 		return err
@@ -127,7 +128,7 @@ func (r *repository) advance(ctx context.Context) error {
 	if err := r.verify(ctx, o.hash(), tag{name: o.tag, id: o.tagID}); err != nil {
 		return r.failed(o, err)
 	}
-	return r.trust(o)
+	return r.trust(o, now)
 }
 
 // failed says what kind of failure it is that an offer could not be taken.
@@ -171,9 +172,15 @@ func refused(err error) bool {
 	return rewritten || behind
 }
 
-// trust makes an offer the last good head.
-func (r *repository) trust(o offer) error {
+// trust makes an offer the last good head, which was seen at a time.
+func (r *repository) trust(o offer, seen time.Time) error {
 	next := r.rec
+	if r.src.Verify.on() {
+		if !next.sameRemote(r.src) || next.Commit != o.commit {
+			next.Seen = time.Time{}
+		}
+		next.see(seen)
+	}
 	if next.Follow != r.src.follow() {
 		next.Tags = nil
 	}

@@ -26,6 +26,8 @@ type record struct {
 	// Refused is the latest offer that needs Accept.
 	Refused *refusal `json:"refused,omitempty"`
 	Rewinds []rewind `json:"rewinds,omitempty"`
+	// Seen is when the remote was last seen at the last good head, where that is verified: what is new was not there then.
+	Seen time.Time `json:"seen,omitzero"`
 	// Verified is what needs no look at its signatures any more.
 	Verified verification `json:"verified,omitzero"`
 }
@@ -96,6 +98,21 @@ func (rec *record) setGood(commit, tag string, tagged bool) {
 		}
 	}
 	rec.Tags = tags
+}
+
+// seenEvery is how exactly a record says when the remote was seen: a pull without a change seldom writes.
+const seenEvery = time.Hour
+
+// see notes when the remote was seen at the last good head.
+func (rec *record) see(when time.Time) {
+	if early := when.Before(rec.Seen); early || when.Sub(rec.Seen) >= seenEvery {
+		rec.Seen = when.UTC().Truncate(time.Second)
+	}
+}
+
+// sameRemote reports whether the last good head is what a source follows.
+func (rec record) sameRemote(s Source) bool {
+	return rec.URL == s.remote().Redacted() && rec.Follow == s.follow()
 }
 
 // equal says whether there is nothing to write.

@@ -11,23 +11,27 @@ import (
 )
 
 // newCommits finds the commits that are in the history of one and not in that of the trusted ones. It goes from new to
-// old in both histories at once, so it reads little where they are near. Dates can be wrong: then it may return commits
-// that the trusted history has, and never leaves one out that it has not.
+// old in both histories at once, so it reads little where they are near. Dates can be wrong, and whoever signs commits
+// chooses theirs: so it reads all of the trusted history unless it is clear without dates that no new commit is in it.
 type newCommits struct {
 	store *store
 	seen  map[plumbing.Hash]*visit
 	queue byVisit
-	open  int // visits in the queue that are not of the trusted history
+	open  int  // visits in the queue that are not of the trusted history
+	cut   bool // the store lacks a part of the trusted history
 }
 
 // link is a commit's place in history: without its text, because a history can be long.
 type link struct {
 	id      plumbing.Hash
 	parents []plumbing.Hash
+	tree    plumbing.Hash
 	when    time.Time // of the committer
 }
 
-func linkOf(c *object.Commit) *link { return &link{c.Hash, c.ParentHashes, c.Committer.When} }
+func linkOf(c *object.Commit) *link {
+	return &link{c.Hash, c.ParentHashes, c.TreeHash, c.Committer.When}
+}
 
 // visit is a commit that was met.
 type visit struct {
@@ -36,7 +40,8 @@ type visit struct {
 	queued  bool
 }
 
-// commitsSince returns the new commits by their ids. It returns errCut where the store lacks history that they need.
+// commitsSince returns the new commits by their ids. The last of the trusted ones is the one that they most likely
+// follow. It returns errCut where the store lacks history that is needed.
 func (s *store) commitsSince(
 	ctx context.Context, to plumbing.Hash, trusted []plumbing.Hash,
 ) (map[plumbing.Hash]*link, error) {
@@ -54,6 +59,16 @@ func (s *store) commitsSince(
 			return nil, err
 		}
 	}
+	if len(trusted) > 0 && !u.clear(trusted[len(trusted)-1]) {
+		for u.queue.Len() > 0 {
+			if err := errors.Join(ctx.Err(), u.next()); err != nil {
+				return nil, err
+			}
+		}
+		if u.cut && s.shallow() {
+			return nil, errCut
+		}
+	}
 	found := map[plumbing.Hash]*link{}
 	for id, v := range u.seen {
 		if !v.trusted {
@@ -61,6 +76,24 @@ func (s *store) commitsSince(
 		}
 	}
 	return found, nil
+}
+
+// clear reports whether every way back from a new commit leads to the base. Then none of them is in its history.
+func (u *newCommits) clear(base plumbing.Hash) bool {
+	for _, v := range u.seen {
+		if v.trusted {
+			continue
+		}
+		if len(v.commit.parents) == 0 {
+			return false
+		}
+		for _, id := range v.commit.parents {
+			if id != base && u.seen[id].trusted {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // next goes on behind the newest commit in the queue.
@@ -86,7 +119,8 @@ func (u *newCommits) meet(id plumbing.Hash, trusted bool) error {
 		c, err := u.store.commit(id)
 		if errors.Is(err, plumbing.ErrObjectNotFound) {
 			if trusted {
-				return nil // the rest of the trusted history is not needed
+				u.cut = true
+				return nil
 			}
 			return errCut
 		}

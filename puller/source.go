@@ -71,7 +71,7 @@ func (s Source) remote() gitremote.Remote {
 // firstDepth is how much history the first clone takes: none where the
 // transport can do that. It comes later, when something asks for it.
 func (s Source) firstDepth() int {
-	if s.remote().Local() || s.Verify.on() && s.verifyMode() == verifyRange {
+	if s.remote().Local() || s.Verify.on() && (s.verifyMode() == verifyRange || s.Verify.Since != "") {
 		return 0
 	}
 	return 1

@@ -155,16 +155,27 @@ func (s *store) damaged(what string, cause error) error {
 }
 
 // commit reads a commit; plumbing.ErrObjectNotFound if it is not there.
-func (s *store) commit(id plumbing.Hash) (c *object.Commit, err error) {
-	err = s.with(func(st *filesystem.Storage) error {
-		if size, err := st.EncodedObjectSize(id); err != nil || size > maxCommit {
-			return tooLarge(size, maxCommit, err)
-		}
-		c, err = object.GetCommit(st, id)
-		return err
-	})
-	return c, err
+func (s *store) commit(id plumbing.Hash) (*object.Commit, error) {
+	text, err := s.object(plumbing.CommitObject, id, maxCommit)
+	if err != nil {
+		return nil, err
+	}
+	o := checkedObject{&plumbing.MemoryObject{}, id}
+	o.SetType(plumbing.CommitObject)
+	if _, err := o.Write(text); err != nil {
+		return nil, err
+	}
+	c := &object.Commit{}
+	return c, c.Decode(o)
 }
+
+// checkedObject is an object whose content was compared with its name.
+type checkedObject struct {
+	*plumbing.MemoryObject
+	id plumbing.Hash
+}
+
+func (o checkedObject) Hash() plumbing.Hash { return o.id }
 
 // holds says that the store is sound and can read a commit.
 func (s *store) holds(id plumbing.Hash) bool {
@@ -179,22 +190,6 @@ func (s *store) holds(id plumbing.Hash) bool {
 func (s *store) lacks(id plumbing.Hash) bool {
 	_, err := s.commit(id)
 	return errors.Is(err, plumbing.ErrObjectNotFound)
-}
-
-// entries reads one directory.
-func (s *store) entries(id plumbing.Hash) (entries []object.TreeEntry, err error) {
-	err = s.with(func(st *filesystem.Storage) error {
-		if size, err := st.EncodedObjectSize(id); err != nil || size > maxTree {
-			return tooLarge(size, maxTree, err)
-		}
-		t, err := object.GetTree(st, id)
-		if err != nil {
-			return err
-		}
-		entries = t.Entries
-		return nil
-	})
-	return entries, err
 }
 
 // sizes returns the size of each object, and so makes sure that they exist.

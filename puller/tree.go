@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -110,10 +111,8 @@ func (t *tree) add(prefix string, e object.TreeEntry) (*node, error) {
 			fmt.Sprintf("path %q: a submodule, which pullet does not fetch: put its files into the repository", name),
 		}
 	}
-	if !fs.ValidPath(name) || strings.Contains(e.Name, "/") || t.nodes[name] != nil {
-		return nil, contentError{
-			fmt.Sprintf("path %q: a name that is not valid UTF-8, not allowed, or there twice", name),
-		}
+	if !utf8.ValidString(e.Name) {
+		return nil, contentError{fmt.Sprintf("path %q: the name is not valid UTF-8", name)}
 	}
 	if len(t.nodes) > maxPaths {
 		return nil, contentError{fmt.Sprintf("more paths than the limit of %d", maxPaths)}

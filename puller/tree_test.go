@@ -122,10 +122,17 @@ func TestHostileTrees(t *testing.T) {
 	must(t, err)
 	entry := func(name string) string { return "100644 " + name + "\x00" + string(raw) }
 	for what, c := range map[string]struct{ tree, want string }{
-		"parent":    {entry(".."), `path "..": a name that is not valid UTF-8, not allowed, or there twice`},
-		"slash":     {entry("../x"), `path "../x": a name that is not valid UTF-8, not allowed, or there twice`},
-		"twice":     {entry("a") + entry("a"), `path "a": a name that is not valid UTF-8, not allowed, or there twice`},
+		"parent":    {entry(".."), `directory "/": entry "..": the name is not a file name`},
+		"itself":    {entry("."), `entry ".": the name is not a file name`},
+		"slash":     {entry("../x"), `entry "../x": the name is not a file name`},
 		"no name":   {entry(""), "malformed tree: empty filename"},
+		"git":       {entry(".GIT"), `entry ".GIT": the name is reserved for git`},
+		"twice":     {entry("a") + entry("a"), `entry "a": the name exists twice`},
+		"both":      {entry("a") + entry("a.b") + "40000 a\x00" + string(raw), `entry "a": the name exists twice`},
+		"unsorted":  {entry("b") + entry("a"), `entry "a": the entries are not sorted`},
+		"mode":      {"100600 a\x00" + string(raw), `entry "a": unknown mode "100600"`},
+		"padded":    {"0100644 a\x00" + string(raw), `entry "a": unknown mode "0100644"`},
+		"not UTF-8": {entry("\xff"), "the name is not valid UTF-8"},
 		"very long": {strings.Repeat(entry(strings.Repeat("n", 4000)), 5000), "bytes, larger than the limit of 16 MiB"},
 	} {
 		file := filepath.Join(t.TempDir(), "tree")

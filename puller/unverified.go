@@ -19,11 +19,14 @@ type UnverifiedError struct {
 	Tag    string // that is at fault, where tags are verified
 	Err    error  // the end of a sentence: "has no signature"
 
-	mode string // of Verify
-	keys string // where they are listed
-	away string // verify.since, where the repository does not have it
-	base string // full id of the commit that was verified last, with its history; "" is none
+	mode  string // of Verify
+	keys  string // where they are listed
+	since string // verify.since
+	base  string // full id of the commit that was verified last, with its history; "" is none
 }
+
+// errSince refuses a commit of another repository, or an older one.
+var errSince = errors.New("does not have verify.since in its history")
 
 // unverified is the *UnverifiedError of a cause, which ends a sentence about the commit or the tag; nil without one.
 func unverified(commit plumbing.Hash, tag string, cause error) error {
@@ -58,6 +61,12 @@ func (e *UnverifiedError) Clear() string {
 	signature, _ := errors.AsType[*trust.SignatureError](e.Err)
 	rule, restricted := errors.AsType[*trust.RuleError](e.Err)
 	switch {
+	case errors.Is(e.Err, errSince):
+		return fmt.Sprintf(
+			"see whether the server has the right repository: git merge-base --is-ancestor %s %s; or correct verify.since",
+			short(e.since),
+			short(e.Head),
+		)
 	case restricted:
 		return fmt.Sprintf("have that change signed by %s, or change the rule", strings.Join(rule.Names, " or "))
 	case signature != nil && signature.Unlisted:
@@ -66,8 +75,6 @@ func (e *UnverifiedError) Clear() string {
 		return "see what git says: " + show + "; sign a new release: git tag -s NAME COMMIT"
 	case e.mode == verifyTip:
 		return "see what git says: " + show + "; push a signed commit"
-	case e.away != "":
-		return fmt.Sprintf("verify.since %s is not in that history: correct it", short(e.away))
 	case e.base != "":
 		return fmt.Sprintf("see what git says: %s; sign what is new, and push: git rebase -S -f %s", show, short(e.base))
 	}

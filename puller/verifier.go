@@ -1,74 +1,120 @@
 package puller
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/pullet/pullet/internal/trust"
 )
 
 // verifier looks at the signatures of one commit and its history.
 type verifier struct {
-	repo        string
+	src         Source
 	policy      Verify
 	mode        string
 	store       *store
-	authorities authorities
-	trusted     []plumbing.Hash // with all their history; the last one was verified last
+	trees       *trees
+	authorities *authorities
+	verified    []plumbing.Hash // by this host, the last one last
+	descends    bool            // all of them have since in their history, where it is set
+	trusted     []plumbing.Hash // with all their history: these and since; the last one is the base of what is new
 	now         time.Time
+	seen        time.Time // when this host last saw the head of the repository, with nothing new; zero: not known
+	head        Head      // that it saw then
 
 	looked  bool                        // at a signature
+	settled bool                        // the commit is of the trusted history: it need not be signed
 	when    map[plumbing.Hash]time.Time // the place of a commit in time
-	signers map[plumbing.Hash]trust.Signer
+	signers map[signature]trust.Signer
 }
 
 // newVerifier prepares a look at signatures, with the host's keys as they are now.
 func newVerifier(src Source, st *store, rec record) (*verifier, error) {
 	v := &verifier{
-		repo:    src.Name,
+		src:     src,
 		policy:  src.Verify,
 		mode:    src.verifyMode(),
 		store:   st,
 		now:     time.Now(),
+		trees:   newTrees(st),
 		when:    map[plumbing.Hash]time.Time{},
-		signers: map[plumbing.Hash]trust.Signer{},
+		signers: map[signature]trust.Signer{},
 	}
-	v.authorities = authorities{store: st, policy: src.Verify, known: map[[3]plumbing.Hash]authority{}}
+	v.authorities = newAuthorities(v.trees, src.Verify)
 	if err := v.authorities.readHost(); err != nil {
 		return nil, fmt.Errorf("repository %q: cannot read who may sign: %w", src.Name, err)
 	}
-	for _, id := range append([]string{src.Verify.Since}, rec.Verified.in(v.mode)...) {
-		if commit := plumbing.NewHash(id); id != "" && st.holds(commit) {
-			v.trusted = append(v.trusted, commit)
+	for _, id := range rec.Verified.in(v.mode) {
+		if commit := plumbing.NewHash(id); st.holds(commit) {
+			v.verified = append(v.verified, commit)
 		}
 	}
+	if rec.sameRemote(src) && slices.Contains(v.verified, plumbing.NewHash(rec.Commit)) {
+		v.seen, v.head = v.inTime(rec.Seen), Head{Commit: rec.Commit, Tag: rec.Tag}
+	}
+	v.descends = rec.Verified.Since == src.Verify.Since && len(v.verified) > 0
 	return v, nil
+}
+
+// follow determines the trusted commits. It is an *UnverifiedError where a commit does not have since in its history.
+func (v *verifier) follow(ctx context.Context, commit plumbing.Hash) error {
+	if v.trusted = v.verified; v.policy.Since == "" {
+		return nil
+	}
+	if v.descends {
+		has, err := v.within(ctx, v.verified[len(v.verified)-1], commit)
+		if has || err != nil && !errors.Is(err, errCut) {
+			return err
+		}
+	}
+	since := plumbing.NewHash(v.policy.Since)
+	if has, err := v.within(ctx, since, commit); !has {
+		return cmp.Or(err, unverified(commit, "", errSince))
+	}
+	if v.descends || v.mode != verifyRange {
+		return nil
+	}
+	if len(v.verified) > 0 {
+		if has, err := v.within(ctx, since, v.verified[len(v.verified)-1]); has || err != nil {
+			v.trusted = append([]plumbing.Hash{since}, v.verified...)
+			return err
+		}
+	}
+	v.trusted = append(slices.Clone(v.verified), since)
+	return nil
+}
+
+// within reports whether a commit is another one or in its history.
+func (v *verifier) within(ctx context.Context, commit, history plumbing.Hash) (bool, error) {
+	if commit == history {
+		return true, nil
+	}
+	return v.store.contains(ctx, history, commit)
 }
 
 // verify is nil, or an *UnverifiedError.
 func (v *verifier) verify(ctx context.Context, commit plumbing.Hash, t tag) error {
-	var err error
-	switch v.mode {
-	case verifyTag:
+	err := v.follow(ctx, commit)
+	switch {
+	case err != nil:
+	case v.mode == verifyTag:
 		err = v.tag(commit, t)
-	case verifyTip:
-		err = v.tip(commit)
+	case v.mode == verifyTip:
+		err = v.tip(ctx, commit)
 	default:
 		err = v.history(ctx, commit)
 	}
 	if refused, ok := errors.AsType[*UnverifiedError](err); ok {
-		refused.Repo, refused.Head, refused.mode = v.repo, commit.String(), v.mode
+		refused.Repo, refused.Head, refused.mode = v.src.Name, commit.String(), v.mode
 		refused.keys = v.policy.files()
-		if since := v.policy.Since; since != "" && !slices.Contains(v.trusted, plumbing.NewHash(since)) {
-			refused.away = since
-		}
+		refused.since = v.policy.Since
 		if len(v.trusted) > 0 && v.mode == verifyRange {
 			refused.base = v.trusted[len(v.trusted)-1].String()
 		}
@@ -76,116 +122,99 @@ func (v *verifier) verify(ctx context.Context, commit plumbing.Hash, t tag) erro
 	return err
 }
 
-// tip looks at one commit, and not at its history.
-func (v *verifier) tip(commit plumbing.Hash) error {
-	c, err := v.store.commit(commit)
-	if err != nil {
-		return err
-	}
-	who, err := v.authorities.at(plumbing.ZeroHash)
-	if err != nil {
-		return err
-	}
-	return v.commit(linkOf(c), who.keys)
-}
-
-// tag looks at an annotated tag. It has to say itself that it is the tag of that name on that commit: a server could
-// show the tag of an old release under another name.
-func (v *verifier) tag(commit plumbing.Hash, t tag) error {
-	if t.id.IsZero() {
-		return unverified(commit, "", errors.New("has no tag that is followed"))
-	}
-	content, err := v.store.object(plumbing.TagObject, t.id, maxCommit)
-	if err != nil {
-		return err
-	}
-	made, err := taggedAt(content)
-	if err != nil {
-		return err
-	}
-	who, err := v.authorities.at(plumbing.ZeroHash)
-	if err != nil {
-		return err
-	}
-	c, err := v.store.commit(commit)
-	if err != nil {
+// history looks at all commits that the trusted history does not have, and at the contents that they bring.
+func (v *verifier) history(ctx context.Context, to plumbing.Hash) error {
+	r, err := v.stretch(ctx, to)
+	if err != nil || len(r.commits) == 0 {
 		return err
 	}
 	v.looked = true
-	signed := trust.Tag(content)
-	_, err = who.keys.Verify(signed, v.inTime(later(made, c.Committer.When)))
-	own := fmt.Appendf(nil, "object %s\ntype commit\ntag %s\n", commit, t.name)
-	if err == nil && !bytes.HasPrefix(signed.Payload, own) {
-		err = errors.New("is the tag of another name or commit: its own text says so")
+	for _, c := range r.commits {
+		if err := v.date(c); err != nil {
+			return err
+		}
 	}
-	return unverified(commit, t.name, err)
+	g, err := v.govern(ctx, r)
+	if err != nil {
+		return err
+	}
+	ruled := false
+	for at, c := range r.commits {
+		all, err := v.governors(r, g.of(at))
+		if err := errors.Join(ctx.Err(), err); err != nil {
+			return err
+		}
+		for _, who := range all {
+			ruled = ruled || !who.rules.Empty()
+			if _, err := v.signer(c, who.keys); err != nil && !v.settled {
+				return err
+			}
+		}
+	}
+	if last, err := v.governors(r, g.of(len(r.commits))); err != nil || !ruled && last[0].rules.Empty() {
+		return err
+	}
+	return v.contents(ctx, g)
 }
 
-// taggedAt is when an annotated tag was made, as it says.
-func taggedAt(content []byte) (time.Time, error) {
-	o := &plumbing.MemoryObject{}
-	o.SetType(plumbing.TagObject)
-	if _, err := o.Write(content); err != nil {
-		return time.Time{}, err
+// stretch returns the commits to look at. Of a commit that the trusted history has, but that was not looked at for
+// itself, those count that led to it: a content that nobody may decide on can have been taken back behind it.
+func (v *verifier) stretch(ctx context.Context, to plumbing.Hash) (*stretch, error) {
+	if slices.Contains(v.trusted, to) {
+		return &stretch{}, nil
 	}
-	var t object.Tag
-	err := t.Decode(o)
-	return t.Tagger.When, err
-}
-
-// history looks at all commits that the trusted history does not have.
-func (v *verifier) history(ctx context.Context, to plumbing.Hash) error {
+	base := plumbing.ZeroHash
+	if len(v.trusted) > 0 {
+		base = v.trusted[len(v.trusted)-1]
+	}
 	commits, err := v.store.commitsSince(ctx, to, v.trusted)
+	if err == nil && len(commits) == 0 {
+		v.settled, v.seen = true, time.Time{}
+		var trusted []plumbing.Hash
+		if trusted, err = v.store.nearest(ctx, to, v.trusted); err == nil {
+			base = slices.Concat(trusted, []plumbing.Hash{plumbing.ZeroHash})[0]
+			commits, err = v.store.commitsSince(ctx, to, trusted)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return v.store.stretch(base, to, commits)
+}
+
+// contents holds the contents of the last commit of a stretch against what the signers of the stretch may change.
+func (v *verifier) contents(ctx context.Context, g *governing) error {
+	ruling := map[int][]string{}
+	for _, own := range g.decided {
+		ruling[own.at] = own.paths
+	}
+	governs := v.authorities.paths()
+	c := newContents(g.stretch, v.trees, nil, func(m *merge, path string) error {
+		if slices.Contains(ruling[m.at], path) {
+			return nil
+		}
+		err := v.may(g.stretch, m.at, g.of(m.at), path)
+		if err == nil && m.at < len(g.commits) && slices.Contains(governs, path) {
+			err = unverified(g.commits[m.at].id, "", fmt.Errorf("changes %q together with a file that it may not change", path))
+		}
+		return err
+	})
+	for at := range g.commits {
+		if err := c.add(ctx, at); err != nil {
+			return err
+		}
+	}
+	last := len(g.commits) - 1
+	offered, err := c.offered(ctx, last)
 	if err != nil {
 		return err
 	}
-	steps := advances(to, commits)
-	fixed, err := v.offLine(steps, commits)
-	if err != nil {
-		return err
-	}
-	for _, step := range steps {
-		who, err := v.authority(step.from)
-		if fixed != nil {
-			who, err = *fixed, nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := v.step(ctx, step, who); err != nil {
-			return err
+	for _, path := range slices.Sorted(maps.Keys(offered)) {
+		if wrong := offered[path].wrong; wrong != nil {
+			return wrong
 		}
 	}
 	return nil
-}
-
-// offLine is who may sign where the line of first parents does not start at the commit that was verified last: a merge
-// the other way round, which could start it at a place where others might sign, also at one that was verified before.
-// Then it is who may sign behind the commit that was verified last, for all steps; and rules are refused, since nobody
-// can say which of them count.
-func (v *verifier) offLine(steps []advance, commits map[plumbing.Hash]*link) (*authority, error) {
-	if len(steps) == 0 || len(v.trusted) == 0 {
-		return nil, nil
-	}
-	base := v.trusted[len(v.trusted)-1]
-	if steps[0].from == base {
-		return nil, nil
-	}
-	for id := range commits {
-		rules, err := v.store.fileAt(id, trust.RulesFile)
-		if err != nil {
-			return nil, err
-		}
-		if !rules.IsZero() {
-			return nil, unverified(steps[len(steps)-1].own().id, "", fmt.Errorf(
-				"has first parents that do not lead to %s, so it is not known which %s counts",
-				short(base.String()),
-				trust.RulesFile,
-			))
-		}
-	}
-	who, err := v.authority(base)
-	return &who, err
 }
 
 // authority is who may sign behind a commit.
@@ -195,86 +224,4 @@ func (v *verifier) authority(commit plumbing.Hash) (authority, error) {
 		err = unverified(commit, "", fmt.Errorf("does not say who may sign: %w", err))
 	}
 	return who, err
-}
-
-// step looks at the commits that one step brings. What it says of keys and rules has to be readable, too: the next step
-// depends on it.
-func (v *verifier) step(ctx context.Context, step advance, who authority) error {
-	for _, c := range step.commits {
-		if err := errors.Join(ctx.Err(), v.known(ctx, c, v.commit(c, who.keys))); err != nil {
-			return err
-		}
-	}
-	if err := v.paths(ctx, step, who.rules); err != nil {
-		return err
-	}
-	_, err := v.authority(step.own().id)
-	return err
-}
-
-// known lets pass what is refused and belongs to the trusted history all the same: dates can be wrong.
-func (v *verifier) known(ctx context.Context, c *link, err error) error {
-	if err == nil {
-		return nil
-	}
-	for _, base := range v.trusted {
-		has, failed := v.store.contains(ctx, base, c.id)
-		if has {
-			return nil
-		}
-		if failed != nil && !errors.Is(failed, errCut) {
-			return failed
-		}
-	}
-	return err
-}
-
-// commit looks at one signature. A key has to be valid at the commit's place in history: not before the commits that it
-// comes after, whatever its own date says. So a key that expired cannot sign what is new.
-func (v *verifier) commit(c *link, keys *trust.Keys) error {
-	when := c.when
-	for _, id := range c.parents {
-		parent, known := v.when[id]
-		if !known {
-			if c, err := v.store.commit(id); err == nil {
-				parent = c.Committer.When
-			}
-		}
-		when = later(when, parent)
-	}
-	v.when[c.id] = v.inTime(when)
-	content, err := v.store.object(plumbing.CommitObject, c.id, maxCommit)
-	if err != nil {
-		return err
-	}
-	v.looked = true
-	signed, err := trust.Commit(content)
-	if err == nil {
-		err = v.signed(c.id, keys, signed)
-	}
-	return unverified(c.id, "", err)
-}
-
-// signed records who made a signature.
-func (v *verifier) signed(commit plumbing.Hash, keys *trust.Keys, s trust.Signed) error {
-	who, err := keys.Verify(s, v.when[commit])
-	if err == nil {
-		v.signers[commit] = who
-	}
-	return err
-}
-
-// inTime takes a date of the future for now.
-func (v *verifier) inTime(when time.Time) time.Time {
-	if when.After(v.now) {
-		return v.now
-	}
-	return when
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -30,11 +30,11 @@ func (r *repository) verify(ctx context.Context, commit plumbing.Hash, t tag) er
 		}
 		err = v.verify(ctx, commit, t)
 	}
-	if err != nil || !v.looked { // it is in the trusted history
+	if err != nil || !v.looked && r.rec.Verified.Since == r.src.Verify.Since { // it is since, or was verified
 		return err
 	}
 	next := r.rec
-	next.Verified = next.Verified.with(r.src.verifyMode(), commit, t)
+	next.Verified = next.Verified.with(r.src, commit, t, v.settled)
 	return r.save(next)
 }
 
@@ -57,7 +57,7 @@ func (rec record) verified(s Source, commit plumbing.Hash, t tag) bool {
 	switch {
 	case !s.Verify.on():
 		return true
-	case known.Mode != mode || !slices.Contains(known.Commits, commit.String()):
+	case known.Mode != mode || known.Since != s.Verify.Since || !slices.Contains(known.Commits, commit.String()):
 		return false
 	}
 	return mode != verifyTag || t.id.IsZero() || known.Tags[t.name] == t.id.String()
@@ -82,6 +82,7 @@ const maxVerified = 32
 // verification is what was verified, in the mode in which it was.
 type verification struct {
 	Mode    string   `json:"mode,omitempty"`
+	Since   string   `json:"since,omitempty"`   // that all of them have in their histories
 	Commits []string `json:"commits,omitempty"` // newest last
 	// Tags are the annotated tags that were verified: their ids by their names.
 	Tags map[string]string `json:"tags,omitempty"`
@@ -95,13 +96,22 @@ func (v verification) in(mode string) []string {
 	return v.Commits
 }
 
-// with adds a commit, and the tag on it that was verified.
-func (v verification) with(mode string, commit plumbing.Hash, t tag) verification {
+// with adds a commit, and the tag on it that was verified. A commit that is older than the last one does not become the
+// base of what is new.
+func (v verification) with(s Source, commit plumbing.Hash, t tag, older bool) verification {
+	mode := s.verifyMode()
 	if v.Mode != mode {
 		v = verification{Mode: mode}
 	}
+	if v.Since != s.Verify.Since { // nobody looked whether the others have it
+		v.Since, v.Commits = s.Verify.Since, nil
+	}
 	commits := slices.DeleteFunc(slices.Clone(v.Commits), func(id string) bool { return id == commit.String() })
-	commits = append(commits, commit.String())
+	place := len(commits)
+	if older {
+		place = max(0, place-1)
+	}
+	commits = slices.Insert(commits, place, commit.String())
 	v.Commits = commits[max(0, len(commits)-maxVerified):]
 	if mode == verifyTag {
 		v.Tags = maps.Clone(v.Tags)

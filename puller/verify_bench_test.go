@@ -13,7 +13,6 @@ import (
 	git "github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
-	"github.com/hiddeco/sshsig"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -42,7 +41,7 @@ func signedHistory(b *testing.B) (dir, allowed string) {
 		if i > 0 {
 			c.ParentHashes = []plumbing.Hash{parent}
 		}
-		parent = writeSigned(b, repo, c, key)
+		parent = u.writeSigned(c, key)
 	}
 	must(b, repo.Storer.SetReference(plumbing.NewHashReference("refs/heads/main", parent)))
 	u.run(u.dir, "repack", "-a", "-d", "-q")
@@ -50,23 +49,6 @@ func signedHistory(b *testing.B) (dir, allowed string) {
 	line := append([]byte("alice "), ssh.MarshalAuthorizedKey(key.PublicKey())...)
 	must(b, os.WriteFile(allowed, line, 0o600))
 	return u.dir, allowed
-}
-
-// writeSigned signs a commit and writes it.
-func writeSigned(b *testing.B, repo *git.Repository, c *object.Commit, key ssh.Signer) plumbing.Hash {
-	b.Helper()
-	unsigned := &plumbing.MemoryObject{}
-	must(b, c.EncodeWithoutSignature(unsigned))
-	r, err := unsigned.Reader()
-	must(b, err)
-	sig, err := sshsig.Sign(r, key, sshsig.HashSHA512, "git")
-	must(b, err)
-	c.PGPSignature = string(sshsig.Armor(sig))
-	signed := repo.Storer.NewEncodedObject()
-	must(b, c.Encode(signed))
-	id, err := repo.Storer.SetEncodedObject(signed)
-	must(b, err)
-	return id
 }
 
 // BenchmarkVerify: the first pull of a long signed history, the same without verification, and git's own verification

@@ -146,7 +146,8 @@ func TestVerifyFromTheStart(t *testing.T) {
 	expectRefusal(t, p, "", "commit "+short(first)+" has no signature", `set verify.since of repository "main"`)
 	src.Verify.Since = strings.Repeat("0123456789", 4)
 	p = open(t, t.TempDir(), src)
-	expectRefusal(t, p, "", "commit "+short(first)+" has no signature; verify.since 01234567 is not in that history: correct it")
+	expectRefusal(t, p, "", "commit "+short(u.head())+" does not have verify.since in its history",
+		"git merge-base --is-ancestor 01234567 "+short(u.head())+"; or correct verify.since")
 }
 
 // TestVerifyMerges: what a merge brings is looked at, too.
@@ -411,7 +412,7 @@ func TestVerifyMistakes(t *testing.T) {
 		`verify.mode "all" is none of`:                 {Mode: "all", OpenPGP: "/k"},
 		"verify.mode tag needs a source that follows":  {Mode: "tag", OpenPGP: "/k"},
 		`verify.since "abc" is not a full commit id`:   {OpenPGP: "/k", Since: "abc"},
-		"verify.since is for the mode range":           {Mode: "tip", OpenPGP: "/k", Since: strings.Repeat("a", 40)},
+		"verify.since is for the modes range and tag":  {Mode: "tip", OpenPGP: "/k", Since: strings.Repeat("a", 40)},
 		`"repository:../k" is not a path`:              {OpenPGP: "repository:../k", Since: strings.Repeat("a", 40)},
 		"need the mode range and verify.since":         {OpenPGP: "repository:k"},
 		"/nowhere/keys: no such file or directory":     {OpenPGP: "/nowhere/keys"},

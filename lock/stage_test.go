@@ -227,7 +227,7 @@ func TestDeadlineOfTheNext(t *testing.T) {
 	f := newFleet(t)
 	all := f.requests(4, "web")
 	for i := range all {
-		all[i].Rules.Deadline, all[i].Rules.Limit = 2*time.Second, limit(2)
+		all[i].Rules.Deadline, all[i].Rules.Limit = 4*time.Second, limit(2)
 	}
 	clock := f.Rollouts.ClockKey("v1", "web")
 	first, second := f.mustTry(all[0]), f.mustTry(all[1])
@@ -237,12 +237,15 @@ func TestDeadlineOfTheNext(t *testing.T) {
 	f.must(err)
 	f.mustWait(all[2], "web000 holds it")
 	wound := f.lease(clock)
-	f.ends(wound, time.Second)
+	f.ends(wound, 3*time.Second)
 	f.must(first.Succeed(f.ctx))
 	left, err := f.Client.TimeToLive(f.ctx, clientv3.LeaseID(wound))
 	f.must(err)
 	if left.TTL < 1 {
 		t.Errorf("a holder finished, and %d s are left of it", left.TTL)
+	}
+	for i := range all[2:] { // whatever the machine is at
+		all[2+i].Rules.Deadline = time.Hour
 	}
 	f.must(second.Succeed(f.ctx))
 	f.gone(clock)
@@ -252,7 +255,7 @@ func TestDeadlineOfTheNext(t *testing.T) {
 		t.Error("it passed while nobody was there, and does not count for who came")
 	}
 	late := f.request("late", "web")
-	late.Rules = all[0].Rules
+	late.Rules = all[2].Rules
 	f.mustWait(late, "web002 holds it")
 }
 

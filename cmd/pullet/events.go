@@ -51,7 +51,8 @@ func eventsCommand(a *app) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&e.follow, "follow", false, "go on with what happens from now on, until it is stopped")
-	durationVar(c.Flags(), &e.since, "since", 0, "only what happened in this time, such as 2h (default: all that is on record)")
+	durationVar(c.Flags(), &e.since, "since", 0,
+		"only what happened in this time, such as 2h (default: all that is on record)")
 	c.Flags().IntVar(&e.limit, "limit", 100, "so many lines at most, the newest")
 	c.AddCommand(eventShowCommand(a), sinksCommand(a))
 	return c

@@ -83,8 +83,8 @@ func (a *Agent) Prepare(
 	return &Proposal{v, current, seen, rules, inventory}, nil
 }
 
-// Instructions are rules of one rollout, as an operator gives them. Without any, a rollout that goes on keeps those that
-// it has.
+// Instructions are rules of one rollout, as an operator gives them. Without any, a rollout that goes on keeps those
+// that it has.
 type Instructions struct {
 	From string // a file, or what else has them: for messages
 	Text []byte // JSON

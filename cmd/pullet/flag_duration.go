@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -17,9 +18,13 @@ func durationVar(f *pflag.FlagSet, to *time.Duration, name string, value time.Du
 	f.Var((*durationFlag)(to), name, usage)
 }
 
-// Set reads a duration.
+// Set reads a duration. It takes one below zero, too: the command says from which one on it makes sense.
 func (d *durationFlag) Set(text string) error {
-	read, err := render.ParseDuration(text)
+	rest, negative := strings.CutPrefix(text, "-")
+	read, err := render.ParseDuration(rest)
+	if negative {
+		read = -read
+	}
 	*d = durationFlag(read)
 	return err
 }

@@ -120,12 +120,22 @@ func waitKinds(t *testing.T) map[string]state.WaitKind {
 	return out
 }
 
+// sourceFiles are the Go files of the packages that make waits.
+func sourceFiles(t *testing.T) (files []string) {
+	t.Helper()
+	for _, pattern := range []string{"*.go", "../../*/*.go", "../../internal/*/*.go"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	return files
+}
+
 // TestWaitsHaveKinds: no wait is made without its kind.
 func TestWaitsHaveKinds(t *testing.T) {
-	files, err := filepath.Glob("../../*/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := sourceFiles(t)
 	waits := 0
 	for _, path := range files {
 		if strings.HasSuffix(path, "_test.go") {
@@ -156,17 +166,10 @@ func TestWaitsHaveKinds(t *testing.T) {
 // TestRemediesAreTyped: whether an operator has to act is in the type of a remedy. Nothing compares its text, which
 // people read, with another one; and it is set with its type, by the functions of state/remedy.go.
 func TestRemediesAreTyped(t *testing.T) {
-	files, err := filepath.Glob("../../*/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	own, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := sourceFiles(t)
 	others := []string{"../../state/key.go", "../../internal/agent/repositories.go"} // they set the text of an error, and of a trouble
 	seen := 0
-	for _, path := range append(files, own...) {
+	for _, path := range files {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}

@@ -62,8 +62,12 @@ func TestPrepare(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err = prepare("", state.Short(second))
-	if err != nil || got.Version.Previous != first || !slices.Equal(got.Version.Bad, []string{first}) || got.Rollout.MaxFailures != 0 || got.Version.Instructions != nil {
+	if err != nil || got.Version.Previous != first || !slices.Equal(got.Version.Bad, []string{first}) || got.Rollout.MaxFailures != 3 || string(got.Version.Instructions) != `{"max_failures":3}` {
 		t.Errorf("again: %v %+v", err, got)
+	}
+	got, err = a.Prepare(t.Context(), s, []string{state.Short(second)}, Instructions{None: true})
+	if err != nil || got.Rollout.MaxFailures != 0 || got.Version.Instructions != nil {
+		t.Errorf("again without: %v %+v", err, got)
 	}
 	rules, inventory, err := a.Rules(t.Context(), s, got.Current)
 	if err != nil || rules.MaxFailures != 3 || len(inventory) != 1 {

@@ -75,20 +75,21 @@ func (c *checker) givenBack(w etcdmodel.Write, old kept, group string) {
 	}
 }
 
-// unrecorded: a slot is not free while its holder's failure is not on record (I4).
+// unrecorded: a slot is not free while its holder's failure is not on record (I4). Drift that could not be corrected,
+// without a slot, is the host's own matter.
 func (c *checker) unrecorded(w etcdmodel.Write, group string, claim state.Claim) {
-	last := map[*task]string{}
+	last := map[*task]event{}
 	for _, e := range c.log {
 		if e.node == claim.Node && e.rollout == claim.Rollout && e.step != nil && e.what != "read" && e.at.Before(w.Time) {
-			last[e.step] = e.what
+			last[e.step] = e
 		}
 	}
 	var gate state.Gate
 	if k, set := c.keys[prefix+"rollout/"+claim.Rollout+"/gate/"+group]; set {
 		parse(k.Write, &gate)
 	}
-	for s, what := range last {
-		if what == failed && !s.late && !gate.Counts(claim.Node) {
+	for s, e := range last {
+		if e.what == failed && e.gated && !s.late && !gate.Counts(claim.Node) {
 			c.fail(w, "I4: %s gives its slot back after %s failed in %s, and that is not on record", claim.Node, s.name, claim.Rollout)
 		}
 	}

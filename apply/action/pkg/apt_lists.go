@@ -104,7 +104,8 @@ func (a apt) tryAlone(ctx context.Context, t repoTrial) error {
 	if err != nil {
 		return err
 	}
-	before, came := modified(dir), entryNames(filepath.Join(dir, "partial"))
+	before, partial := modified(dir), filepath.Join(dir, "partial")
+	came, camePartly := entryNames(dir), entryNames(partial)
 	out, err := a.fetch(
 		ctx,
 		"-o",
@@ -117,15 +118,22 @@ func (a apt) tryAlone(ctx context.Context, t repoTrial) error {
 	if m := aptLacks.FindStringSubmatch(out.StdErr); m != nil && err == nil {
 		err = fmt.Errorf("the repository has no component %q", m[1])
 	}
-	if err != nil { // what apt fetched and refused stays there until it is fetched again
-		for name := range entryNames(filepath.Join(dir, "partial")) {
-			if !came[name] {
-				err = allErrors(err, os.RemoveAll(filepath.Join(dir, "partial", name)))
-			}
-		}
+	if err != nil { // what apt fetched stays there until it is fetched again, also what it refused
+		err = allErrors(err, removeOthers(dir, came), removeOthers(partial, camePartly))
 	}
 	if !before.IsZero() {
 		err = errors.Join(err, os.Chtimes(dir, before, before))
+	}
+	return err
+}
+
+// removeOthers removes the files of a directory whose names are not among some, but for apt's lock.
+func removeOthers(dir string, names map[string]bool) (err error) {
+	for name := range entryNames(dir) {
+		at := filepath.Join(dir, name)
+		if info, missing := os.Lstat(at); missing == nil && info.Mode().IsRegular() && !names[name] && name != "lock" {
+			err = allErrors(err, os.Remove(at))
+		}
 	}
 	return err
 }

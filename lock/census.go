@@ -37,12 +37,19 @@ func (n *census) complete(ctx context.Context, r *reading) error {
 	return n.read(ctx, r, got.Responses)
 }
 
-// Of a group of more than namedAway nodes it is only counted how many are away, and that holds for countedFor: etcd
-// walks through all of their keys to count them, and a lease takes longer to end.
+// Of a group of more than namedAway nodes, or of more than rolesAtOnce roles, it is only counted how many are away, and
+// that holds for countedFor: etcd walks through all of their keys to count them, a transaction has room for few roles,
+// and a lease takes longer to end.
 const (
-	namedAway  = 500
-	countedFor = 3 * time.Second
+	namedAway   = 500
+	rolesAtOnce = 20
+	countedFor  = 3 * time.Second
 )
+
+// many reports a group whose nodes that are away are counted now and then, in requests of their own.
+func (n *census) many() bool {
+	return n.roster.size > namedAway || n.roster.frozen != nil && len(n.roster.frozen.Roles) > rolesAtOnce
+}
 
 func (n *census) ops() []clientv3.Op {
 	if givesUp(n.req.Rules.OnLost) { // then nobody counts who is away
@@ -53,7 +60,7 @@ func (n *census) ops() []clientv3.Op {
 		return n.opsOf([]string{state.GroupOf(n.req.Rules.Role)}, clientv3.WithCountOnly())
 	case n.byName():
 		return n.store.Nodes.PresenceOps(n.roster.frozen.Nodes())
-	case n.roster.size > namedAway:
+	case n.many():
 		return []clientv3.Op{clientv3.OpGet(n.store.Rollouts.AwayKey(n.req.rollout(), n.pool.group))}
 	}
 	return n.roleOps(clientv3.WithCountOnly())
@@ -67,7 +74,7 @@ func (n *census) byName() bool {
 
 // oneRole reports a group of the nodes of one role: there ops read the same with and without the roster.
 func (n *census) oneRole() bool {
-	return n.roster.frozen != nil && n.roster.size <= namedAway && !n.byName() &&
+	return n.roster.frozen != nil && !n.many() && !n.byName() &&
 		slices.Equal(n.roster.frozen.Roles, []string{state.GroupOf(n.req.Rules.Role)})
 }
 
@@ -79,7 +86,7 @@ func (n *census) read(ctx context.Context, r *reading, answers []*pb.ResponseOp)
 		r.view.Away = r.view.absent(known, alive)
 		return nil
 	}
-	if n.roster.size > namedAway {
+	if n.many() {
 		return n.countMany(ctx, r, answers[0].GetResponseRange().Kvs)
 	}
 	if awayIn(answers) == 0 {
@@ -108,11 +115,11 @@ func (n *census) countMany(ctx context.Context, r *reading, counted []*mvccpb.Ke
 			return nil
 		}
 	}
-	got, err := n.store.Client.Txn(ctx).Then(n.roleOps(clientv3.WithCountOnly())...).Commit()
+	answers, _, err := n.store.ReadMany(ctx, n.roleOps(clientv3.WithCountOnly()))
 	if err != nil {
 		return err
 	}
-	away := awayIn(got.Responses)
+	away := awayIn(answers)
 	if away > 0 && dead {
 		r.view.Away, err = n.names(ctx, r.view)
 		return err
@@ -148,12 +155,12 @@ func (n *census) opsOf(roles []string, opts ...clientv3.OpOption) (ops []clientv
 
 // names returns the nodes of the group's roles that were seen, are not alive and hold no claim.
 func (n *census) names(ctx context.Context, v View) ([]string, error) {
-	got, err := n.store.Client.Txn(ctx).Then(n.roleOps(clientv3.WithKeysOnly())...).Commit()
+	answers, _, err := n.store.ReadMany(ctx, n.roleOps(clientv3.WithKeysOnly()))
 	if err != nil {
 		return nil, err
 	}
 	sets := []map[string]bool{{}, {}}
-	for i, r := range got.Responses {
+	for i, r := range answers {
 		maps.Copy(sets[i%2], lastParts(n.store, r.GetResponseRange().Kvs))
 	}
 	return v.absent(sets[0], sets[1]), nil

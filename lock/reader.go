@@ -204,7 +204,8 @@ func (l *reader) readSwitches(r *reading, a *answers) {
 	}
 }
 
-// readGates reads the gates. A claim compares the pool's own and those of the groups on which it depends.
+// readGates reads the gates. A claim compares the pool's own, and that of all groups. Those of the groups on which it
+// depends may be more than a transaction compares: where there are any, no gate of the rollout may be newer.
 func (l *reader) readGates(r *reading, kvs []*mvccpb.KeyValue) {
 	at := map[string][]*mvccpb.KeyValue{}
 	r.gates = map[string]state.Gate{}
@@ -215,7 +216,10 @@ func (l *reader) readGates(r *reading, kvs []*mvccpb.KeyValue) {
 	counts := []string{l.pool.group}
 	if l.pool.slots {
 		counts = append(counts, state.AllGroups)
-		counts = append(counts, l.req.Rules.Depends...)
+	}
+	if l.pool.slots && len(l.req.Rules.Depends) > 0 {
+		gates := l.store.Rollouts.GateKey(l.req.rollout(), "")
+		r.moved = append(r.moved, clientv3.Compare(clientv3.ModRevision(gates), "<", r.revision+1).WithPrefix())
 	}
 	for _, group := range slices.Compact(slices.Sorted(slices.Values(counts))) {
 		r.unmoved(l.store.Rollouts.GateKey(l.req.rollout(), group), at[group])

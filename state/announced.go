@@ -42,7 +42,7 @@ func (s *Bells) Announced(ctx context.Context, repositories []string) (map[strin
 	for _, name := range repositories {
 		ops = append(ops, clientv3.OpGet(s.announcedKey(name)))
 	}
-	answers, _, err := s.store.readMany(ctx, ops)
+	answers, _, err := s.store.ReadMany(ctx, ops)
 	if err != nil {
 		return nil, err
 	}

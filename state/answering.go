@@ -62,7 +62,7 @@ func (s *Services) answering(ctx context.Context, instances map[string]Service) 
 	for _, node := range nodes {
 		ops = append(ops, clientv3.OpGet(s.store.Presences.AliveKey(node), clientv3.WithCountOnly()))
 	}
-	answers, _, err := s.store.readMany(ctx, ops)
+	answers, _, err := s.store.ReadMany(ctx, ops)
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ func (s *Statuses) Waits(ctx context.Context, nodes []string) (map[string]Status
 	for _, node := range nodes {
 		ops = append(ops, clientv3.OpGet(s.key(Rollout, Pending, node)))
 	}
-	answers, _, err := s.store.readMany(ctx, ops)
+	answers, _, err := s.store.ReadMany(ctx, ops)
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func (s *Views) Blockers(ctx context.Context, nodes []string) (*Blockers, error)
 	for _, node := range nodes {
 		ops = append(ops, s.blockerOps(node)...)
 	}
-	answers, _, err := s.store.readMany(ctx, ops)
+	answers, _, err := s.store.ReadMany(ctx, ops)
 	if err != nil {
 		return nil, err
 	}

@@ -192,7 +192,7 @@ func (s *Commands) list(ctx context.Context, id string, outputs bool) ([]Command
 			ops = append(ops, clientv3.OpGet(strings.TrimSuffix(prefix, "/")+"/", clientv3.WithPrefix()))
 		}
 	}
-	answers, _, err := s.store.readMany(ctx, ops)
+	answers, _, err := s.store.ReadMany(ctx, ops)
 	if err != nil {
 		return nil, nil, err
 	}

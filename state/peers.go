@@ -19,7 +19,7 @@ func (s *Nodes) Peers(ctx context.Context, nodes []string) (map[string]Peer, err
 	for _, node := range nodes {
 		ops = append(ops, clientv3.OpGet(s.Key(node)), clientv3.OpGet(s.store.key("facts", node)))
 	}
-	answers, _, err := s.store.readMany(ctx, ops)
+	answers, _, err := s.store.ReadMany(ctx, ops)
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func (s *Commands) pending(ctx context.Context, node string, ids ...string) ([]P
 			clientv3.OpGet(s.Prefix(id, "ended"), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		)
 	}
-	answers, _, err := s.store.readMany(ctx, ops)
+	answers, _, err := s.store.ReadMany(ctx, ops)
 	if err != nil {
 		return nil, err
 	}

@@ -118,7 +118,7 @@ func (s *Reactions) For(ctx context.Context, node string, ids []string) ([]Pendi
 			clientv3.OpGet(s.store.Rollouts.GateKey(id, ""), clientv3.WithPrefix()),
 			clientv3.OpGet(s.pendingKey(id), clientv3.WithCountOnly()))
 	}
-	answers, _, err := s.store.readMany(ctx, ops)
+	answers, _, err := s.store.ReadMany(ctx, ops)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func (s *Reactions) fileRuns(ctx context.Context, in *Inbox, pending []*mvccpb.K
 				clientv3.OpGet(s.endedOf(k.Word), clientv3.WithPrefix(), clientv3.WithKeysOnly()))
 		}
 	}
-	answers, _, err := s.store.readMany(ctx, ops)
+	answers, _, err := s.store.ReadMany(ctx, ops)
 	if err != nil {
 		return err
 	}

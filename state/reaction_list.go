@@ -42,7 +42,7 @@ func (s *Reactions) list(ctx context.Context, given clientv3.Op) ([]ReactionStat
 				clientv3.OpGet(s.store.Rollouts.GateKey(run.ID, ""), clientv3.WithPrefix()))
 		}
 	}
-	answers, _, err := s.store.readMany(ctx, ops)
+	answers, _, err := s.store.ReadMany(ctx, ops)
 	for i := range out {
 		if err == nil {
 			s.fileResults(&out[i], answers[2*i].GetResponseRange().Kvs, answers[2*i+1].GetResponseRange().Kvs)

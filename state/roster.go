@@ -122,7 +122,7 @@ func (s *Rosters) MembersOf(ctx context.Context, nodes []string) (map[string]Mem
 	for _, node := range nodes {
 		ops = append(ops, clientv3.OpGet(s.store.Nodes.Key(node)))
 	}
-	answers, _, err := s.store.readMany(ctx, ops)
+	answers, _, err := s.store.ReadMany(ctx, ops)
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func (s *Store) unreadable(ctx context.Context, keys []*mvccpb.KeyValue) (bad []
 		}
 		note(err)
 	}
-	got, _, err := s.readMany(ctx, ops)
+	got, _, err := s.ReadMany(ctx, ops)
 	for _, r := range got {
 		for _, kv := range r.GetResponseRange().Kvs {
 			if k, err := parseKey(s.prefix, string(kv.Key)); err == nil {

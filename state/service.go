@@ -169,7 +169,7 @@ func (s *Services) lastRung(ctx context.Context, names []string) (rung, now int6
 	for _, name := range names {
 		ops = append(ops, clientv3.OpGet(s.bellKey(name), clientv3.WithKeysOnly()))
 	}
-	answers, now, err := s.store.readMany(ctx, ops) // what is read later is newer, and watched from here on
+	answers, now, err := s.store.ReadMany(ctx, ops) // what is read later is newer, and watched from here on
 	if err != nil {
 		return 0, 0, err
 	}

@@ -234,7 +234,7 @@ func (s *Steps) replaced(
 			)
 		}
 	}
-	answers, _, err := s.store.readMany(ctx, places)
+	answers, _, err := s.store.ReadMany(ctx, places)
 	if err != nil {
 		return nil, err
 	}

@@ -261,9 +261,9 @@ func (s *Store) Close() error {
 // opsAtOnce is how many operations one transaction is given: etcd allows 128.
 const opsAtOnce = 100
 
-// readMany reads more than one transaction may. It returns the revision of the first: what comes later is as old or
+// ReadMany reads more than one transaction may. It returns the revision of the first: what comes later is as old or
 // newer.
-func (s *Store) readMany(ctx context.Context, ops []clientv3.Op) (out []*pb.ResponseOp, revision int64, err error) {
+func (s *Store) ReadMany(ctx context.Context, ops []clientv3.Op) (out []*pb.ResponseOp, revision int64, err error) {
 	for some := range slices.Chunk(ops, opsAtOnce) {
 		got, err := s.Client.Txn(ctx).Then(some...).Commit()
 		if err != nil {

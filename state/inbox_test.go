@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand"
 	"testing"
+	"time"
 )
 
 // told is a model of some outboxes and of the reactor that reads them.
@@ -97,6 +98,30 @@ func TestCursor(t *testing.T) {
 				t.Fatalf("seed %d: %s is read %d times", seed, id, n)
 			}
 		}
+	}
+}
+
+// TestEnterMany: the reactor gives 200 runs in one step, though etcd limits how many operations a transaction has.
+func TestEnterMany(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	grant, err := s.Client.Grant(ctx, 600)
+	must(t, err)
+	since, _, err := s.Events.Lead(ctx, "web1", grant.ID)
+	must(t, err)
+	in, err := s.Events.Inbox(ctx)
+	must(t, err)
+	runs := make([]ReactionRun, 200)
+	for i := range runs {
+		runs[i] = ReactionRun{ID: fmt.Sprintf("r%03d", i), Reaction: "heal", Hosts: []string{"web1"}, By: "web1", At: time.Now(),
+			Event: Reacted{Event: happens("e1", "web1"), Occurrences: 1}}
+	}
+	done, err := s.Events.Enter(ctx, since, in, Entry{Runs: runs})
+	must(t, err)
+	given, err := s.Reactions.List(ctx, "")
+	must(t, err)
+	if !done || len(given) != len(runs) {
+		t.Errorf("done: %v, with %d of %d runs", done, len(given), len(runs))
 	}
 }
 

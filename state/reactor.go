@@ -217,7 +217,7 @@ func (s *Events) Enter(ctx context.Context, since int64, in *Inbox, e Entry) (bo
 	ops = append(ops, Put(s.cursorKey(), cursor))
 	done, err := s.store.Client.Txn(ctx).
 		If(s.leads(since), clientv3.Compare(clientv3.ModRevision(s.cursorKey()), "=", in.CursorRev)).
-		Then(ops...).Commit()
+		Then(together(ops)...).Commit()
 	if lease != clientv3.NoLease && err == nil && !done.Succeeded {
 		_, _ = s.store.Client.Revoke(ctx, lease) // it ends by itself
 	}

@@ -228,7 +228,7 @@ func (s *Steps) write(ctx context.Context, r *stepRecord, same clientv3.Cmp, sai
 		}
 	}
 	ops = append(ops, Put(s.SettledKey(r.scope, hash), said.after(r)))
-	done, err := s.store.Client.Txn(ctx).If(compares...).Then(ops...).Commit()
+	done, err := s.store.Client.Txn(ctx).If(compares...).Then(together(ops)...).Commit()
 	if err == nil && !done.Succeeded {
 		err = &MovedError{What: "the record of " + r.step}
 	}

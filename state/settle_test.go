@@ -2,6 +2,7 @@ package state
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -41,6 +42,27 @@ func TestSettleAgain(t *testing.T) {
 	want := []string{election + "/took/n1/" + StepHash("init"), StepHash("init") + "/result/n1", StepHash("init") + "/started/n1"}
 	if slices.Sort(want); !slices.Equal(left, want) {
 		t.Errorf("left %q\nwant %q", left, want)
+	}
+}
+
+// TestSettleMany: a step that 200 nodes began is settled in one transaction, though etcd limits its operations.
+func TestSettleMany(t *testing.T) {
+	t.Parallel()
+	const nodes = 200
+	s := open(t, t.TempDir())
+	_, err := s.Versions.Propose(ctx, Version{ID: "v1"}, nil, 0)
+	must(t, err)
+	prefix := s.Steps.Key("v1", StepHash("init"), "started", "")
+	for i := range nodes {
+		_, err = s.Client.Do(ctx, Put(fmt.Sprintf("%sn%d", prefix, i), StepStart{Step: "init", Attempt: "1"}))
+		must(t, err)
+	}
+	settled, err := s.Steps.Settle(ctx, "init", "ada", Settling{})
+	must(t, err)
+	got, err := s.Client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	must(t, err)
+	if len(settled.Nodes) != nodes || got.Count != 0 {
+		t.Errorf("%d nodes settled, %d starts left", len(settled.Nodes), got.Count)
 	}
 }
 

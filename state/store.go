@@ -276,6 +276,20 @@ func (s *Store) ReadMany(ctx context.Context, ops []clientv3.Op) (out []*pb.Resp
 	return out, revision, nil
 }
 
+// together packs operations that are done in one transaction, however many they are. etcd counts the operations of a
+// transaction and those of each one nested in it, not their sum (checkTxnRequest in its server/etcdserver/api/v3rpc).
+// Beside other comparisons and operations there is room for some thousands; the answers are nested, too.
+func together(ops []clientv3.Op) (packed []clientv3.Op) {
+	const nested = 64
+	if len(ops) <= nested {
+		return ops
+	}
+	for some := range slices.Chunk(ops, nested) {
+		packed = append(packed, clientv3.OpTxn(nil, some, nil))
+	}
+	return packed
+}
+
 // key is a key of this fleet.
 func (s *Store) key(parts ...string) string { return s.prefix + strings.Join(parts, "/") }
 

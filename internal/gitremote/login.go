@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"github.com/skeema/knownhosts"
@@ -17,6 +18,7 @@ type HostKeyError struct {
 	Key         string // its type and fingerprint
 	Changed     bool   // there is another one in File
 	Unsupported bool   // File has keys of types that the server does not have
+	Unreadable  error  // the first line of File that was skipped; nil: none was
 }
 
 func (e *HostKeyError) Error() string {
@@ -40,12 +42,36 @@ func (e *HostKeyError) Error() string {
 			scan,
 		)
 	}
-	return fmt.Sprintf(
+	text := fmt.Sprintf(
 		"the host key of %s is not in %s: run: %s, and compare the fingerprint with its owner (it shows %s)",
-		e.Addr,
-		e.File,
-		scan,
-		e.Key,
+		e.Addr, e.File, scan, e.Key,
+	)
+	if e.Unreadable != nil {
+		text += fmt.Sprintf("; a line of that file was skipped: %v", e.Unreadable)
+	}
+	return text
+}
+
+// AlgorithmError says that a server and pullet have no algorithm in common.
+type AlgorithmError struct {
+	What         string // such as "key exchange", "host key" or "client to server cipher"
+	Theirs, Ours []string
+}
+
+func (e *AlgorithmError) Error() string {
+	setting := "HostKeyAlgorithms"
+	switch {
+	case e.What == "key exchange":
+		setting = "KexAlgorithms"
+	case strings.HasSuffix(e.What, "cipher"):
+		setting = "Ciphers"
+	case strings.HasSuffix(e.What, "MAC"):
+		setting = "MACs"
+	}
+	return fmt.Sprintf(
+		"the ssh server and pullet have no algorithm for %s in common: the server has %s; allow one of these there "+
+			"(OpenSSH: %s in sshd_config): %s",
+		e.What, clean(strings.Join(e.Theirs, ", ")), setting, strings.Join(e.Ours, ", "),
 	)
 }
 
@@ -55,6 +81,7 @@ type login struct {
 	user, addr, file string
 	signer           ssh.Signer
 	hosts            *knownhosts.HostKeyDB
+	unreadable       error // the first line of file that was skipped; nil: none was
 	hostError        error
 	offered          bool // the host key was right and our key was offered
 }
@@ -75,7 +102,7 @@ func newLogin(ep *transport.Endpoint, auth Auth) (*login, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the key %s: %w", auth.SSHKey, err)
 	}
-	hosts, err := knownhosts.NewDB(auth.KnownHosts)
+	hosts, unreadable, err := readKnownHosts(auth.KnownHosts)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read known hosts: %w", err)
 	}
@@ -83,12 +110,15 @@ func newLogin(ep *transport.Endpoint, auth Auth) (*login, error) {
 	if user == "" {
 		user = "git"
 	}
-	return &login{user: user, addr: address(ep), file: auth.KnownHosts, signer: signer, hosts: hosts}, nil
+	return &login{user: user, addr: address(ep), file: auth.KnownHosts, signer: signer, hosts: hosts,
+		unreadable: unreadable}, nil
 }
 
 func (l *login) config() *ssh.ClientConfig {
 	return &ssh.ClientConfig{
-		User: l.user,
+		// The library knows group-exchange-sha256 and does not offer it by itself.
+		Config: ssh.Config{KeyExchanges: append(ssh.SupportedAlgorithms().KeyExchanges, ssh.InsecureKeyExchangeDH14SHA1)},
+		User:   l.user,
 		Auth: []ssh.AuthMethod{ssh.PublicKeysCallback(func() ([]ssh.Signer, error) {
 			l.offered = true
 			return []ssh.Signer{l.signer}, nil
@@ -108,7 +138,7 @@ func (l *login) checkHost(addr string, remote net.Addr, key ssh.PublicKey) error
 			Addr:    addr,
 			File:    l.file,
 			Key:     key.Type() + " " + ssh.FingerprintSHA256(key),
-			Changed: changed,
+			Changed: changed, Unreadable: l.unreadable,
 		}
 	}
 	l.hostError = err
@@ -118,12 +148,14 @@ func (l *login) checkHost(addr string, remote net.Addr, key ssh.PublicKey) error
 // explain says why a handshake failed.
 func (l *login) explain(err error) error {
 	_, broken := errors.AsType[net.Error](err)
-	_, noCommon := errors.AsType[*ssh.AlgorithmNegotiationError](err)
+	differ, noCommon := errors.AsType[*ssh.AlgorithmNegotiationError](err)
 	switch {
 	case l.hostError != nil:
 		return l.hostError
-	case noCommon && len(l.hosts.HostKeyAlgorithms(l.addr)) > 0:
+	case noCommon && differ.What == "host key" && len(l.hosts.HostKeyAlgorithms(l.addr)) > 0:
 		return &HostKeyError{Addr: l.addr, File: l.file, Unsupported: true}
+	case noCommon:
+		return &AlgorithmError{What: differ.What, Theirs: differ.RequestedAlgorithms, Ours: differ.SupportedAlgorithms}
 	case l.offered && !broken:
 		return &AuthError{SSH: true}
 	}

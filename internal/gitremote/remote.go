@@ -2,6 +2,7 @@ package gitremote
 
 import (
 	"fmt"
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -42,9 +43,26 @@ type TLS struct {
 	CA string `yaml:"ca"`
 }
 
+// ParseURL parses a URL as git does, or user@host:path. A host that is an IPv6 address stands in brackets in both. The
+// error quotes the whole URL, which may hold secrets.
+func ParseURL(raw string) (*transport.Endpoint, error) {
+	login, rest, found := strings.Cut(raw, "[")
+	address, path, closed := strings.Cut(rest, "]:")
+	user, at := strings.CutSuffix(login, "@")
+	if ip, err := netip.ParseAddr(address); found && closed && err == nil && ip.Is6() && path != "" &&
+		(at || login == "") && !strings.ContainsAny(user, "@:/") { // go-git takes the address for host and path
+		return &transport.Endpoint{Protocol: "ssh", User: user, Host: address, Port: defaultSSHPort, Path: path}, nil
+	}
+	ep, err := transport.NewEndpoint(raw)
+	if err == nil && ep.Protocol == "ssh" {
+		ep.Host = strings.TrimSuffix(strings.TrimPrefix(ep.Host, "["), "]")
+	}
+	return ep, err
+}
+
 // Endpoint is the parsed URL: its Protocol is http, https, ssh or file.
 func (r Remote) Endpoint() (*transport.Endpoint, error) {
-	ep, err := transport.NewEndpoint(r.URL)
+	ep, err := ParseURL(r.URL)
 	if err != nil {
 		// The cause quotes the whole URL, secrets included.
 		return nil, fmt.Errorf("url %s cannot be parsed", r.Redacted())

@@ -121,11 +121,13 @@ func (s *said) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+const defaultSSHPort = 22
+
 // address is where an ssh endpoint listens.
 func address(ep *transport.Endpoint) string {
 	port := ep.Port
 	if port <= 0 {
-		port = 22
+		port = defaultSSHPort
 	}
 	return net.JoinHostPort(ep.Host, strconv.Itoa(port))
 }

@@ -21,9 +21,15 @@ import (
 // overSSH serves whatever a test wants in place of git-upload-pack.
 func overSSH(t *testing.T, serve func(ch ssh.Channel)) Remote {
 	t.Helper()
+	return overSSHWith(t, ssh.Config{}, serve)
+}
+
+// overSSHWith does the same with some algorithms.
+func overSSHWith(t *testing.T, algorithms ssh.Config, serve func(ch ssh.Channel)) Remote {
+	t.Helper()
 	host, _ := newKey(t)
 	_, key := newKey(t)
-	c := &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) { return nil, nil }}
+	c := &ssh.ServerConfig{Config: algorithms, PublicKeyCallback: func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) { return nil, nil }}
 	c.AddHostKey(host)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -163,5 +169,105 @@ func TestHostileSSH(t *testing.T) {
 				t.Errorf("the heap grew by %d MiB", grown>>20)
 			}
 		})
+	}
+}
+
+// TestSSHAlgorithms: an algorithm that is safe is offered, and what a server lacks is named with the setting.
+func TestSSHAlgorithms(t *testing.T) {
+	for name, c := range map[string]struct {
+		server ssh.Config
+		want   string
+	}{
+		"group exchange": {server: ssh.Config{KeyExchanges: []string{"diffie-hellman-group-exchange-sha256"}}},
+		"key exchange": {ssh.Config{KeyExchanges: []string{"diffie-hellman-group1-sha1"}},
+			"no algorithm for key exchange in common: the server has diffie-hellman-group1-sha1|KexAlgorithms in sshd_config"},
+		"cipher": {ssh.Config{Ciphers: []string{"3des-cbc"}},
+			"no algorithm for client to server cipher in common: the server has 3des-cbc|Ciphers in sshd_config): aes128-gcm"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := (Client{}).List(t.Context(), overSSHWith(t, c.server, func(ch ssh.Channel) {
+				oneRef(ch)
+				untilDone(ch)
+			}))
+			if (err == nil) != (c.want == "") {
+				t.Fatalf("got  %v\nwant %s", err, c.want)
+			}
+			for part := range strings.SplitSeq(c.want, "|") {
+				if err != nil && !strings.Contains(err.Error(), part) {
+					t.Errorf("got  %v\nwant %s", err, part)
+				}
+			}
+		})
+	}
+}
+
+// TestKnownHosts: a line that cannot be read is skipped, and named where a host is unknown; nothing is skipped that
+// takes trust away.
+func TestKnownHosts(t *testing.T) {
+	serve := func(ch ssh.Channel) {
+		oneRef(ch)
+		untilDone(ch)
+	}
+	for name, c := range map[string]struct {
+		line, want string // "": the server is believed
+		alone      bool   // without the server's own line
+	}{
+		"none":                  {},
+		"a comment":             {line: "# none"},
+		"cut off":               {line: "other.example.org ssh-ed25519 AAAAC3NzaC1lZDI1"},
+		"without a key":         {line: "other.example.org"},
+		"a key type of before":  {line: "old.example.org ssh-dss AAAAB3NzaC1kc3MAAAABAA=="},
+		"a key type to come":    {line: "new.example.org ssh-mldsa65@example.org AAAAFXNzaC1tbGRzYTY1QGV4YW1wbGUub3Jn"},
+		"another marker":        {line: "@nosuch other.example.org ssh-ed25519 AAAAC3NzaC1lZDI1"},
+		"a hash that is broken": {line: "|1|x|y ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8g"},
+		"a broken revocation":   {line: "@revoked * ssh-ed25519 AAAAC3NzaC1lZDI1", want: "cannot read known hosts: FILE:2: "},
+		"only a broken line":    {line: "other.example.org", alone: true, want: "; a line of that file was skipped: FILE:2: knownhosts: missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := overSSH(t, serve)
+			own, err := os.ReadFile(r.Auth.KnownHosts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.alone {
+				own = nil
+			}
+			if err := os.WriteFile(r.Auth.KnownHosts, append([]byte("\n"+c.line+"\n"), own...), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			_, err = (Client{}).List(t.Context(), r)
+			if want := strings.ReplaceAll(c.want, "FILE", r.Auth.KnownHosts); (err == nil) != (want == "") ||
+				err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("got  %v\nwant %s", err, want)
+			}
+		})
+	}
+}
+
+// TestParseURL: addresses of IPv6 are read as git reads them.
+func TestParseURL(t *testing.T) {
+	for raw, want := range map[string]string{
+		"ssh://git@[::1]/x.git":           "ssh git [::1]:22 /x.git",
+		"ssh://git@[2001:db8::1]:2222/x":  "ssh git [2001:db8::1]:2222 /x",
+		"git@[2001:db8::1]:x/y.git":       "ssh git [2001:db8::1]:22 x/y.git",
+		"[fe80::1%eth0]:/srv/x.git":       "ssh  [fe80::1%eth0]:22 /srv/x.git",
+		"git@git.example.org:x.git":       "ssh git git.example.org:22 x.git",
+		"ssh://git@git.example.org:2/x":   "ssh git git.example.org:2 /x",
+		"/srv/[::1]:x":                    "file   /srv/[::1]:x",
+		"https://[2001:db8::1]:8443/x":    "https  [2001:db8::1] /x",
+		"https://git.example.org/[::1]:x": "https  git.example.org /[::1]:x",
+	} {
+		ep, err := ParseURL(raw)
+		if err != nil {
+			t.Errorf("%s: %v", raw, err)
+			continue
+		}
+		host := ep.Host
+		if ep.Protocol == "ssh" {
+			host = address(ep)
+		}
+		if got := strings.Join([]string{ep.Protocol, ep.User, host, ep.Path}, " "); got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", raw, got, want)
+		}
 	}
 }

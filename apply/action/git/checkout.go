@@ -16,6 +16,7 @@ import (
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
+	"github.com/pullet/pullet/internal/gitremote"
 	"github.com/pullet/pullet/internal/lazyregexp"
 	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/render"
@@ -98,7 +99,7 @@ func (a *Checkout) Bind(apply.Binding) error {
 // checkURL reads the URL. It is kept in the checkout and shown in messages, so it holds no secret.
 func (a *Checkout) checkURL() error {
 	var err error
-	if a.endpoint, err = transport.NewEndpoint(a.URL); err != nil { // it quotes the whole url
+	if a.endpoint, err = gitremote.ParseURL(a.URL); err != nil { // it quotes the whole url
 		return apply.BadParam("url", "cannot be parsed: write https://HOST/PATH, git@HOST:PATH, or an absolute path")
 	}
 	switch web := strings.HasPrefix(a.endpoint.Protocol, "http"); {

@@ -29,7 +29,8 @@ import (
 // A directory that is not there appears as a whole, when all of it was fetched; later changes are made in place. What
 // is interrupted, the next run finishes. Files that the repository does not know stay as they are. Changes of those
 // that it knows, and commits that the remote does not have, are an error that names them; with force they are
-// discarded. A commit with submodules or with files that are kept in git LFS is refused: neither is fetched.
+// discarded. A commit with submodules or with files that are kept in git LFS is refused: neither is fetched. So is one
+// with files that another filter of .gitattributes changes, such as git-crypt: no filter runs.
 //
 // A url that is a path, or file://, is a repository on the host itself.
 //
@@ -50,7 +51,7 @@ import (
 type Checkout struct {
 	Name string `yaml:"name,required"` // absolute path of the directory
 	URL  string `yaml:"url,required"`  // ssh, https, http, file:// or a path
-	// a branch, a tag or a whole commit id; default: the branch that the remote's HEAD names
+	// a branch, a tag, a whole commit id, or HEAD; default: HEAD, the branch that the remote's HEAD names
 	Ref     string          `yaml:"ref"`
 	Depth   int             `yaml:"depth"`   // how many commits back are fetched, of remotes; 0: all
 	Force   bool            `yaml:"force"`   // discard what was changed in the directory

@@ -133,6 +133,65 @@ func TestCheckoutIsNotMine(t *testing.T) {
 	u.isWhole(s.Path("srv/app"), rewritten)
 }
 
+// TestCheckoutBroughtCommits: a commit that pullet brought is no loss, also when the branch was left meanwhile and
+// rewritten.
+func TestCheckoutBroughtCommits(t *testing.T) {
+	t.Parallel()
+	s := actiontest.New(t)
+	u := newUpstream(s)
+	first := u.commit("echo 1 > a")
+	u.commit("echo 2 > a")
+	checkout(s, "/srv/up.git", ", ref: main", apply.Changed)
+	checkout(s, "/srv/up.git", ", ref: "+first, apply.Changed)
+	u.git("reset", "-q", "--hard", first)
+	rewritten := u.commit("echo 3 > a")
+	checkout(s, "/srv/up.git", ", ref: main", apply.Changed)
+	u.isWhole(s.Path("srv/app"), rewritten)
+	checkout(s, "/srv/up.git", ", ref: HEAD", apply.OK)
+}
+
+// TestCheckoutNamesInTheWay: of a branch or tag and one below its name a repository has one. Those that the
+// remote had before give way; commits on a branch of the checkout do not.
+func TestCheckoutNamesInTheWay(t *testing.T) {
+	t.Parallel()
+	for _, packed := range []bool{false, true} {
+		s := actiontest.New(t)
+		u := newUpstream(s)
+		app := s.Path("srv/app")
+		u.commit("echo 1 > a")
+		for i, c := range []struct{ what, from, to string }{
+			{"branch", "feature", "feature/x"}, {"branch", "feature/x", "feature/x/y"}, {"branch", "feature/x/y", "feature"},
+			{"tag", "v1", "v1/final"}, {"tag", "v1/final", "v1"},
+		} {
+			if i == 0 || c.from == "v1" {
+				u.commit(fmt.Sprintf("echo the first %s > a", c.what))
+				u.git(c.what, c.from)
+				checkout(s, "/srv/up.git", ", ref: "+c.from, apply.Changed)
+			}
+			if packed {
+				u.in(app, "pack-refs", "--all")
+			}
+			u.git(c.what, "-d", c.from)
+			commit := u.commit(fmt.Sprintf("echo %d > a", 2+i))
+			u.git(c.what, c.to)
+			checkout(s, "/srv/up.git", ", ref: "+c.to, apply.Changed)
+			u.isWhole(app, commit)
+			checkout(s, "/srv/up.git", ", ref: "+c.to, apply.OK)
+			if got := u.in(app, "for-each-ref", "--format=%(refname)", "*/"+c.from); got != "" {
+				t.Errorf("%s -> %s: %s", c.from, c.to, got)
+			}
+		}
+		u.in(app, "checkout", "-q", "-b", "main/mine")
+		u.in(app, "commit", "-q", "--allow-empty", "-m", "mine")
+		u.in(app, "checkout", "-q", "--detach", "HEAD~")
+		u.commit("echo 9 > a")
+		if r := checkout(s, "/srv/up.git", ", ref: main", apply.Failed); !strings.Contains(r.Reason, "commits of its own") {
+			t.Error(r.Reason)
+		}
+		checkout(s, "/srv/up.git", ", ref: main, force: true", apply.Changed)
+	}
+}
+
 // TestCheckoutOfACommitNeedsNoRemote once it is there; a branch that cannot be asked for is an error of the plan
 // already.
 func TestCheckoutOfACommitNeedsNoRemote(t *testing.T) {
@@ -359,6 +418,7 @@ func TestCheckoutRefuses(t *testing.T) {
 	for change, want := range map[string]string{
 		"git init -q module; cd module; git commit -q --allow-empty -m x":                                                                              "/srv/app: module is a submodule, which is not fetched: put its files into the repository, or check it out with a step of its own; the next run goes on",
 		"echo 2 > a; printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32\\nsize 12345\\n' > logo": "/srv/app: logo is kept in git LFS, which is not fetched: put it into the repository as it is; the next run goes on",
+		"echo 2 > a; mkdir d; echo 'key filter=git-crypt' > d/.gitattributes; echo x > d/key":                                                          "/srv/app: d/key: the filter git-crypt of .gitattributes makes the content of this file, and hosts run no filters: they would get what the commit holds; put the file into the repository as it is, or encrypt it with pullet secrets edit; the next run goes on",
 	} {
 		s := actiontest.New(t)
 		u := newUpstream(s)

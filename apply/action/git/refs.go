@@ -8,7 +8,63 @@ import (
 	"strings"
 
 	"github.com/go-git/go-billy/v5"
+	"github.com/go-git/go-git/v5/plumbing"
 )
+
+// pulletRefs are the references that pullet keeps for itself. What they name was brought by pullet.
+const pulletRefs = "refs/pullet/"
+
+// broughtTo is where pullet left a branch.
+func broughtTo(branch plumbing.ReferenceName) plumbing.ReferenceName {
+	return plumbing.ReferenceName(pulletRefs + "branch/" + branch.Short())
+}
+
+// excludes reports two names of which a repository has one at most, such as those of branches a and a/b.
+func excludes(a, b plumbing.ReferenceName) bool {
+	return strings.HasPrefix(a.String(), b.String()+"/") || strings.HasPrefix(b.String(), a.String()+"/")
+}
+
+// setRef sets a reference. Those that its name excludes give way.
+func (g *gitTree) setRef(name plumbing.ReferenceName, commit plumbing.Hash) error {
+	refs, err := g.References()
+	if err != nil {
+		return err
+	}
+	err = refs.ForEach(func(ref *plumbing.Reference) error {
+		if !excludes(ref.Name(), name) {
+			return nil
+		}
+		return g.storage.RemoveReference(ref.Name())
+	})
+	if err == nil {
+		err = removeEmpty(g.storage.Filesystem(), name.String())
+	}
+	if err != nil {
+		return err
+	}
+	return g.storage.SetReference(plumbing.NewHashReference(name, commit))
+}
+
+// removeEmpty removes a directory in which there are only directories. It leaves everything else as it is.
+func removeEmpty(disk billy.Filesystem, name string) error {
+	info, err := disk.Lstat(name)
+	if errors.Is(err, os.ErrNotExist) || err == nil && !info.IsDir() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	inner, err := disk.ReadDir(name)
+	if err != nil {
+		return err
+	}
+	for _, one := range inner {
+		if err := removeEmpty(disk, path.Join(name, one.Name())); err != nil {
+			return err
+		}
+	}
+	return disk.Remove(name)
+}
 
 // wholeRefs is the directory of a repository in which a reference is replaced as a whole. go-git truncates its file and
 // writes it anew: a kill in between would leave an empty one, which is no reference and makes the repository

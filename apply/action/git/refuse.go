@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -12,8 +13,26 @@ import (
 	"github.com/pullet/pullet/internal/gitremote"
 )
 
-// refuse says which files of a commit cannot be checked out: their contents are not in the repository.
+// refuse says which files of a commit cannot be checked out: the repository does not hold their contents, or a filter
+// makes others of them.
 func (g *gitTree) refuse(files gitFiles) error {
+	attributes, regular := map[string][]byte{}, []string(nil)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if !files[name].mode.IsFile() || files[name].mode == filemode.Symlink {
+			continue
+		}
+		regular = append(regular, name)
+		if path.Base(name) == ".gitattributes" {
+			text, err := g.read(files[name], maxAttributes)
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			attributes[name] = text
+		}
+	}
+	if f, is := gitremote.Filtered(attributes, regular); is {
+		return fmt.Errorf("%s: %w", f.Name, f)
+	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		f := files[name]
 		if f.mode == filemode.Submodule {
@@ -41,14 +60,23 @@ func (g *gitTree) isPointer(f gitFile) (bool, error) {
 		size >= gitremote.MaxPointer {
 		return false, err
 	}
+	data, err := g.read(f, gitremote.MaxPointer)
+	return gitremote.IsPointer(data), err
+}
+
+// maxAttributes is how much of a .gitattributes is read. git reads no larger one.
+const maxAttributes = 100 << 20
+
+// read reads so many bytes of a file's content at most.
+func (g *gitTree) read(f gitFile, most int64) ([]byte, error) {
 	blob, err := g.BlobObject(f.hash)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	content, err := blob.Reader()
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(content, gitremote.MaxPointer))
-	return gitremote.IsPointer(data), errors.Join(err, content.Close())
+	data, err := io.ReadAll(io.LimitReader(content, most))
+	return data, errors.Join(err, content.Close())
 }

@@ -141,7 +141,7 @@ func (r *gitRemote) download(
 	}
 	tree.storage.Reindex()
 	for name, id := range refs {
-		if err := tree.storage.SetReference(plumbing.NewHashReference(name, id)); err != nil {
+		if err := tree.setRef(name, id); err != nil {
 			return err
 		}
 	}
@@ -215,7 +215,7 @@ type gitTarget struct {
 }
 
 // gitWanted is where a commit is kept that is fetched for its id.
-const gitWanted plumbing.ReferenceName = "refs/pullet/wanted"
+const gitWanted plumbing.ReferenceName = pulletRefs + "wanted"
 
 func (t gitTarget) String() string {
 	if t.ref == "" {
@@ -244,7 +244,7 @@ func (r *gitRemote) pick(l gitremote.Listing, name string) (gitTarget, error) {
 		names = append(names, ref.Name.Short())
 	}
 	wanted := plumbing.NewBranchReferenceName(name)
-	if name == "" {
+	if name == "" || name == plumbing.HEAD.String() {
 		wanted = l.Head
 		if head, ok := refs[plumbing.HEAD]; ok && wanted == "" {
 			return gitTarget{commit: head.ID}, nil
@@ -266,7 +266,7 @@ func (r *gitRemote) pick(l gitremote.Listing, name string) (gitTarget, error) {
 		hint = fmt.Sprintf(" (did you mean %q?)", near)
 	}
 	switch {
-	case name == "":
+	case wanted == "":
 		return gitTarget{}, fmt.Errorf("%s has no branch that its HEAD names: give ref", r.url)
 	case someHex.MatchString(name):
 		hint = ": a commit is written with all of its 40 digits"

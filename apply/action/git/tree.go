@@ -35,7 +35,7 @@ const (
 const gitHalfway = "pullet-checkout"
 
 // gitDone is the commit that was checked out last.
-const gitDone plumbing.ReferenceName = "refs/pullet/checkout"
+const gitDone plumbing.ReferenceName = pulletRefs + "checkout"
 
 // inspect says what stands at the place of the checkout, and opens it where it is a directory.
 func (a *Checkout) inspect(at *hostfile.Entry) (gitPlace, *hostfile.Dir, error) {
@@ -253,8 +253,8 @@ func someNames(names []string) string {
 	return safetext.Some(names, 5)
 }
 
-// ownCommits are what is checked out, and the branch that is about to be moved, where the remote is not known to have
-// them.
+// ownCommits returns what is checked out, and the branches that are about to be moved or removed, where neither the
+// remote is known to have them nor pullet brought them.
 func (g *gitTree) ownCommits(t gitTarget) ([]string, error) {
 	refs, err := g.References()
 	if err != nil {
@@ -264,9 +264,9 @@ func (g *gitTree) ownCommits(t gitTarget) ([]string, error) {
 	err = refs.ForEach(func(ref *plumbing.Reference) error {
 		switch name := ref.Name(); {
 		case ref.Type() != plumbing.HashReference:
-		case name.IsRemote() || name.IsTag() || name == gitDone:
+		case name.IsRemote() || name.IsTag() || strings.HasPrefix(name.String(), pulletRefs):
 			foreign[ref.Hash()] = true
-		case t.ref.IsBranch() && name == t.ref:
+		case t.ref.IsBranch() && (name == t.ref || excludes(name, t.ref)):
 			own[ref.Hash()] = true
 		}
 		return nil

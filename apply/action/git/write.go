@@ -225,7 +225,7 @@ func (g *gitTree) point(t gitTarget) error {
 	if !t.ref.IsBranch() {
 		return g.storage.SetReference(plumbing.NewHashReference(plumbing.HEAD, t.commit))
 	}
-	if err := g.storage.SetReference(plumbing.NewHashReference(t.ref, t.commit)); err != nil {
+	if err := errors.Join(g.setRef(broughtTo(t.ref), t.commit), g.setRef(t.ref, t.commit)); err != nil {
 		return err
 	}
 	if err := g.storage.SetReference(plumbing.NewSymbolicReference(plumbing.HEAD, t.ref)); err != nil {

@@ -15,7 +15,9 @@ import (
 // Request is what is to be fetched.
 type Request struct {
 	Wants []plumbing.Hash
-	Haves []plumbing.Hash // commits that the store has with all their history, or down to Shallow
+	// Haves are commits that the store has with all their history, or down to Shallow. A server may acknowledge each
+	// of them before it reads the next: with some ten thousands both sides would wait for each other.
+	Haves []plumbing.Hash
 	// Shallow are the commits at which the store's history ends.
 	Shallow []plumbing.Hash
 	// Depth is how many commits of a history come; 0 is all. Repositories on
@@ -31,14 +33,18 @@ type Fetched struct {
 	Shallow []plumbing.Hash // where the history ends now, beside the request's
 }
 
-// encode is the request as git's protocol has it. It asks for no thin pack: one
-// that is whole in itself can be checked by itself.
-func (q Request) encode(sideband bool) ([]byte, error) {
+// encode returns the request as git's protocol has it, to a server with these capabilities. It asks for no thin pack:
+// one that is whole in itself can be checked by itself. Some servers refuse a request without multi_ack, which is of
+// no use to one that ends with done.
+func (q Request) encode(server Listing) ([]byte, error) {
 	var buf bytes.Buffer
 	e := pktline.NewEncoder(&buf)
 	caps := " ofs-delta no-progress"
-	if sideband {
+	if server.sideband {
 		caps += " side-band-64k"
+	}
+	if server.multiAck != "" {
+		caps += " " + server.multiAck
 	}
 	if q.Depth > 0 || len(q.Shallow) > 0 {
 		caps += " shallow"
@@ -105,7 +111,7 @@ func (c Client) receive(ctx context.Context, r Remote, q Request, to *incoming) 
 	if err != nil {
 		return nil, err
 	}
-	request, err := q.encode(l.sideband)
+	request, err := q.encode(l)
 	if err != nil {
 		return nil, err
 	}

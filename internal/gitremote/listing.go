@@ -18,7 +18,8 @@ type Listing struct {
 	Refs []Ref
 	Head plumbing.ReferenceName // the branch that HEAD names; empty if it names none
 
-	sideband bool // whether packs come in a sideband
+	sideband bool   // whether packs come in a sideband
+	multiAck string // the way in which the server acknowledges more than one commit; "": it has none
 }
 
 // Ref is a reference of a remote.
@@ -106,8 +107,11 @@ type listingParser struct {
 
 func (p *listingParser) capabilities(text string) {
 	for c := range strings.FieldsSeq(text) {
-		if c == "side-band-64k" {
+		switch {
+		case c == "side-band-64k":
 			p.sideband = true
+		case c == "multi_ack_detailed", c == "multi_ack" && p.multiAck == "":
+			p.multiAck = c
 		}
 		if target, ok := strings.CutPrefix(c, "symref=HEAD:"); ok && validName(target) {
 			p.Head = plumbing.ReferenceName(target)

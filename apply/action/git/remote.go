@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
@@ -168,28 +169,40 @@ func (g *gitTree) placePack(name, from string) error {
 	return disk.Rename(part, path.Join(dir, name))
 }
 
-// haves are the commits that references of a checkout name, for the remote to leave out.
+// maxHaves is how many commits a remote is told of at most.
+const maxHaves = 1000
+
+// haves returns the commits that references of a checkout name, for the remote to leave out: what is checked out comes
+// first.
 func (g *gitTree) haves() ([]plumbing.Hash, error) {
+	head, err := g.head()
+	if err != nil {
+		return nil, err
+	}
 	refs, err := g.References()
 	if err != nil {
 		return nil, err
 	}
 	var haves []plumbing.Hash
-	for {
+	add := func(hash plumbing.Hash) {
+		if commit, err := peel(g.storage, hash); err == nil && g.has(commit) && !slices.Contains(haves, commit) {
+			haves = append(haves, commit)
+		}
+	}
+	add(head)
+	for len(haves) < maxHaves {
 		ref, err := refs.Next()
 		if errors.Is(err, io.EOF) {
-			return haves, nil
+			break
 		}
 		if err != nil {
 			return nil, err
 		}
-		if ref.Type() != plumbing.HashReference {
-			continue
-		}
-		if commit, err := peel(g.storage, ref.Hash()); err == nil && g.has(commit) {
-			haves = append(haves, commit)
+		if ref.Type() == plumbing.HashReference {
+			add(ref.Hash())
 		}
 	}
+	return haves, nil
 }
 
 // peel follows a tag to what it points to in the end.

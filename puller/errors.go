@@ -45,18 +45,20 @@ func (e *RewrittenError) Clear() string { return "if that is intended: pullet pu
 type BehindError struct {
 	Repo     string
 	From, To string // full commit ids: the last good one, the older one offered
+	Unsure   bool   // To is older by its date, and the history between them is not to be had
 }
 
 func (e *BehindError) Error() string { return e.What() + "; " + e.Clear() }
 
 // What says what is offered, without what helps.
 func (e *BehindError) What() string {
+	is, how := "is", "an ancestor of"
+	if e.Unsure {
+		is, how = "seems to be", "which is older than and not seen to be an ancestor of"
+	}
 	return fmt.Sprintf(
-		"repository %q: the remote is behind: a stale mirror, or the branch was reset: it offers %s, an ancestor of the "+
-			"last good %s",
-		e.Repo,
-		short(e.To),
-		short(e.From),
+		"repository %q: the remote %s behind: a stale mirror, or the branch was reset: it offers %s, %s the last good %s",
+		e.Repo, is, short(e.To), how, short(e.From),
 	)
 }
 

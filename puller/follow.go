@@ -20,8 +20,10 @@ func (r *repository) checkHistory(ctx context.Context, o offer) error {
 	case r.src.tagged():
 		return r.checkTag(o)
 	}
-	rel, err := r.relation(ctx, r.rec.Commit, o.commit)
+	rel, err := r.compare(ctx, r.rec.Commit, o.commit)
 	switch {
+	case errors.Is(err, errCut):
+		return r.unknownHistory(o)
 	case err != nil:
 		return err
 	case rel == Older:
@@ -47,9 +49,40 @@ func (r *repository) checkTag(o offer) error {
 	return nil
 }
 
-// relation compares two commits by ancestry, with the whole history if it
-// takes that.
+// unknownHistory returns why an offer may not follow the last good head, where the remote has nothing of what lies
+// between them. That is a mirror that is several commits behind, or a branch that was rewritten so far back: the dates
+// of the commits say which of them is more likely, and the error claims neither.
+func (r *repository) unknownHistory(o offer) error {
+	good, err := r.store.commit(plumbing.NewHash(r.rec.Commit))
+	if err != nil {
+		return err
+	}
+	offered, err := r.store.commit(o.hash())
+	if err != nil {
+		return err
+	}
+	if !offered.Committer.When.After(good.Committer.When) {
+		return &BehindError{Repo: r.src.Name, From: r.rec.Commit, To: o.commit, Unsure: true}
+	}
+	how := fmt.Sprintf(
+		"branch %q does not contain the last good commit, as far as the remote shows its history: it was rewritten, or "+
+			"the remote is a stale mirror", r.src.branch(),
+	)
+	return &RewrittenError{Repo: r.src.Name, How: how, From: r.rec.Commit, To: o.commit}
+}
+
+// relation compares two commits by ancestry. What is nowhere to be had changes nothing.
 func (r *repository) relation(ctx context.Context, from, to string) (Relation, error) {
+	rel, err := r.compare(ctx, from, to)
+	if errors.Is(err, errCut) {
+		err = nil
+	}
+	return rel, err
+}
+
+// compare compares two commits by ancestry, with the whole history if it takes that. It fails with errCut where the
+// remote does not have the rest of the history, and returns what holds if that changes nothing.
+func (r *repository) compare(ctx context.Context, from, to string) (Relation, error) {
 	a, b := plumbing.NewHash(from), plumbing.NewHash(to)
 	rel, err := r.store.relate(ctx, a, b)
 	if errors.Is(err, errCut) && r.store.shallow() {
@@ -57,9 +90,6 @@ func (r *repository) relation(ctx context.Context, from, to string) (Relation, e
 			return Unknown, err
 		}
 		rel, err = r.store.relate(ctx, a, b)
-	}
-	if errors.Is(err, errCut) {
-		return rel, nil // the rest of the history is nowhere to be had
 	}
 	return rel, err
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strconv"
 	"testing"
 )
 
@@ -148,6 +149,45 @@ func TestRewritten(t *testing.T) {
 			if h := pull(t, p); h.Commit != next || h.Problem != nil {
 				t.Errorf("%+v", h)
 			}
+		})
+	}
+}
+
+// TestUnknownHistory: a host that knows only the newest commits does not call a mirror that is several commits behind
+// rewritten, nor a rewritten branch certain.
+func TestUnknownHistory(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(u *upstream) // of what the remote has
+		want   string
+	}{
+		"one behind":  {func(u *upstream) { u.git("reset", "-q", "--hard", "HEAD~1") }, "the remote is behind: a stale mirror"},
+		"four behind": {func(u *upstream) { u.git("reset", "-q", "--hard", "HEAD~4") }, "the remote seems to be behind: a stale mirror"},
+		"rewritten at the end": {func(u *upstream) {
+			u.git("reset", "-q", "--hard", "HEAD~1")
+			u.commit("a", "other")
+		}, `branch "main" was rewritten`},
+		"rewritten further back": {func(u *upstream) {
+			u.git("reset", "-q", "--hard", "HEAD~4")
+			u.commit("a", "other")
+		}, "it was rewritten, or the remote is a stale mirror"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newUpstream(t)
+			for i := range 6 {
+				u.commit("a", strconv.Itoa(i))
+			}
+			p := open(t, t.TempDir(), sources(t, u)["http"])
+			good := pull(t, p)
+			c.change(u)
+			u.git("reflog", "expire", "--expire=now", "--all")
+			u.git("gc", "-q", "--prune=now")
+			h := pull(t, p)
+			if h.Commit != good.Commit || h.Problem == nil {
+				t.Fatalf("%+v", h)
+			}
+			expect(t, h.Problem, c.want, "--accept-rewind")
 		})
 	}
 }

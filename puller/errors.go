@@ -40,6 +40,22 @@ func (e *RewrittenError) What() string {
 // Clear is the command that accepts it.
 func (e *RewrittenError) Clear() string { return "if that is intended: pullet pull --accept-rewind" }
 
+// LeftOutError says that a remote has tags that are newer than the followed one and cannot be followed. Everything goes
+// on.
+type LeftOutError struct {
+	Repo     string
+	Followed string   // the tag
+	Tags     []string // each with the reason
+}
+
+func (e *LeftOutError) Error() string {
+	return fmt.Sprintf(
+		"repository %q: %s is followed, and newer tags are left out: %s; a release is an annotated tag with a version: "+
+			"git tag -a -m MESSAGE NAME COMMIT",
+		e.Repo, e.Followed, some(e.Tags),
+	)
+}
+
 // BehindError says that a branch is at an ancestor of the last good commit.
 // Puller.Accept of To lets it pass.
 type BehindError struct {

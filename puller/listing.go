@@ -11,6 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/pullet/pullet/internal/gitremote"
+	"github.com/pullet/pullet/internal/lazyregexp"
 	"github.com/pullet/pullet/internal/safetext"
 )
 
@@ -107,6 +108,10 @@ func (s Source) pickTag(l listing) (offer, error) {
 			literalPrefix(s.Tag),
 			some(unversioned),
 		)
+	case len(light) == 0 && strings.Contains(s.Tag, "*") && len(l.below(s.Tag)) > 0:
+		return offer{}, fmt.Errorf(
+			"no annotated tag matches %s: * does not stand for a slash, as in %s", s.follow(), some(l.below(s.Tag)),
+		)
 	case len(light) > 0:
 		ones := fmt.Sprintf("%d lightweight ones do (%s), which are not releases", len(light), some(light))
 		if len(light) == 1 {
@@ -123,6 +128,42 @@ func (s Source) pickTag(l listing) (offer, error) {
 		s.follow(),
 	)
 }
+
+// below returns the annotated tags that a glob would match if * stood for slashes, too.
+func (l listing) below(glob string) (names []string) {
+	for _, t := range l.tags {
+		flat := strings.ReplaceAll(t.name, "/", "-")
+		if ok, _ := path.Match(strings.ReplaceAll(glob, "/", "-"), flat); ok && t.annotated { // check has parsed the glob
+			names = append(names, t.name)
+		}
+	}
+	return names
+}
+
+// leftOut returns which newer tags the followed one keeps out of effect, nil for none. A constraint leaves pre-releases
+// out on purpose, and they are not named.
+func (s Source) leftOut(l listing, followed string) error {
+	if !s.tagged() {
+		return nil
+	}
+	var tags []string
+	for _, t := range l.tags {
+		long := fourNumbers.FindStringSubmatch(t.name)
+		switch {
+		case s.matches(t.name) && !t.annotated && s.newer(t.name, followed):
+			tags = append(tags, t.name+" is lightweight")
+		case long != nil && (s.matches(t.name) || s.matches(long[1])) && !s.newer(followed, long[1]):
+			tags = append(tags, t.name+" is no semantic version")
+		}
+	}
+	if len(tags) == 0 {
+		return nil
+	}
+	return &LeftOutError{Repo: s.Name, Followed: followed, Tags: tags}
+}
+
+// fourNumbers are names that end with one number more than versions have.
+var fourNumbers = lazyregexp.New(`^(.*\d+\.\d+\.\d+)\.[\d.]+$`)
 
 // matches says whether a tag is one that the source follows. A glob also
 // matches names that turn out to be no versions, a constraint does not.

@@ -103,32 +103,36 @@ func (p *Puller) Pull(ctx context.Context) ([]Head, error) {
 
 // pull is Pull for one repository.
 func (r *repository) pull(ctx context.Context) (Head, error) {
-	err := r.advance(ctx)
+	l, err := r.advance(ctx)
 	if err != nil && r.rec.Commit == "" {
 		return Head{}, err
 	}
-	return Head{Repo: r.src.Name, Commit: r.rec.Commit, Tag: r.rec.Tag, Problem: err}, nil
+	h := Head{Repo: r.src.Name, Commit: r.rec.Commit, Tag: r.rec.Tag, Problem: err}
+	if err == nil {
+		h.LeftOut = r.src.leftOut(l, h.Tag)
+	}
+	return h, nil
 }
 
 // advance moves the last good head to what the remote offers, if it may.
-func (r *repository) advance(ctx context.Context) error {
+func (r *repository) advance(ctx context.Context) (listing, error) {
 	now := time.Now()
-	_, o, err := r.list(ctx)
+	l, o, err := r.list(ctx)
 	if err != nil {
-		return err
+		return l, err
 	}
 	if o.commit != r.rec.Commit || !r.store.holds(o.hash()) {
 		if _, err := r.obtain(ctx, o, tag{}, o.hash()); err != nil {
-			return r.failed(o, err)
+			return l, r.failed(o, err)
 		}
 	}
 	if err := r.checkHistory(ctx, o); err != nil {
-		return r.refuse(o, err)
+		return l, r.refuse(o, err)
 	}
 	if err := r.verify(ctx, o.hash(), tag{name: o.tag, id: o.tagID}); err != nil {
-		return r.failed(o, err)
+		return l, r.failed(o, err)
 	}
-	return r.trust(o, now)
+	return l, r.trust(o, now)
 }
 
 // failed says what kind of failure it is that an offer could not be taken.

@@ -24,6 +24,8 @@ type Head struct {
 	// Commit is only the last good one: an *UnreachableError, a
 	// *RewrittenError, a *BehindError, or another error of this node.
 	Problem error
+	// LeftOut is a *LeftOutError where the remote has newer tags that cannot be followed, else nil.
+	LeftOut error
 	// Took is how long the remote took to answer this Pull, with a fetch where
 	// there was something new.
 	Took time.Duration

@@ -1,6 +1,39 @@
 package puller
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestTagsLeftOut: what keeps newer tags from being followed is said, and nothing of older ones.
+func TestTagsLeftOut(t *testing.T) {
+	for _, c := range []struct {
+		src                  Source
+		tags, followed, want string // a lightweight tag begins with -
+	}{
+		{Source{Tag: "v*"}, "v1.0.0 v2.0.0", "v2.0.0", ""},
+		{Source{Tag: "v*"}, "v1.0.0 -v2.0.0", "v1.0.0", "v2.0.0 is lightweight"},
+		{Source{Tag: "v*"}, "v1.0.0 -v0.9.0 -nightly -vnext", "v1.0.0", ""},
+		{Source{Tag: "v*"}, "v1.2.3 v1.2.3.4 v1.2.2.9 v1.3.0.1", "v1.2.3", "v1.2.3.4 is no semantic version, v1.3.0.1 is no semantic version"},
+		{Source{Semver: ">=1 <2"}, "v1.0.0 -v1.1.0 -v2.0.0 v1.0.1.1 v3.0.0.1", "v1.0.0", "v1.0.1.1 is no semantic version, v1.1.0 is lightweight"},
+		{Source{Semver: ">=1"}, "v1.0.0 v2.0.0-rc.1", "v1.0.0", ""},
+		{Source{Ref: "main"}, "v1.0.0 -v2.0.0", "v1.0.0", ""},
+	} {
+		l := listing{}
+		for name := range strings.FieldsSeq(c.tags) {
+			name, light := strings.CutPrefix(name, "-")
+			l.tags = append(l.tags, tag{name: name, annotated: !light, commit: strings.Repeat("1", 40)})
+		}
+		got := c.src.leftOut(l, c.followed)
+		if (got == nil) != (c.want == "") || got != nil && !strings.Contains(got.Error(), fmt.Sprintf("are left out: %s; ", c.want)) {
+			t.Errorf("%+v %s: %v, want %q", c.src, c.tags, got, c.want)
+		}
+		if o, err := c.src.pick(listing{map[string]string{"main": strings.Repeat("1", 40)}, l.tags}); err != nil || o.tag != c.followed && c.src.tagged() {
+			t.Errorf("%+v %s: %+v %v is followed", c.src, c.tags, o, err)
+		}
+	}
+}
 
 func TestTagGlob(t *testing.T) {
 	for _, kind := range []string{"file", "http"} {
@@ -55,12 +88,14 @@ func TestTagErrors(t *testing.T) {
 	u.git("tag", "v1")
 	u.git("tag", "v2")
 	u.release("x-latest")
+	u.release("app/v1.0.0")
 	for _, c := range []struct {
 		src   Source
 		parts []string
 	}{
 		{Source{Tag: "v*"}, []string{"no annotated tag matches tag v*", "2 lightweight ones", "v1, v2", "git tag -a"}},
 		{Source{Tag: "x-*"}, []string{`"x-*"`, "x-latest", "is a version"}},
+		{Source{Tag: "*.*.*"}, []string{"no annotated tag matches tag *.*.*", "* does not stand for a slash, as in app/v1.0.0"}},
 		{Source{Semver: ">=9"}, []string{"no annotated tag matches semver >=9", "git tag -a"}},
 		{Source{Ref: "prod"}, []string{`no branch "prod"`, "it has: main", `repository "main"`, "git ls-remote " + u.dir}},
 	} {

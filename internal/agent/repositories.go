@@ -33,6 +33,9 @@ func isRewrite(err error) bool {
 func (a *agreement) noteProblems(own []puller.Head) {
 	a.local.OnlyTroubles(repositoriesOf(own))
 	for _, h := range own {
+		if h.LeftOut != nil {
+			a.out.warn(h.LeftOut)
+		}
 		if h.Problem == nil {
 			a.local.NoTrouble(h.Repo)
 			continue

@@ -108,10 +108,6 @@ func (s Source) pickTag(l listing) (offer, error) {
 			literalPrefix(s.Tag),
 			some(unversioned),
 		)
-	case len(light) == 0 && strings.Contains(s.Tag, "*") && len(l.below(s.Tag)) > 0:
-		return offer{}, fmt.Errorf(
-			"no annotated tag matches %s: * does not stand for a slash, as in %s", s.follow(), some(l.below(s.Tag)),
-		)
 	case len(light) > 0:
 		ones := fmt.Sprintf("%d lightweight ones do (%s), which are not releases", len(light), some(light))
 		if len(light) == 1 {
@@ -121,6 +117,11 @@ func (s Source) pickTag(l listing) (offer, error) {
 			"no annotated tag matches %s; %s: make one with: git tag -a -m MESSAGE NAME COMMIT",
 			s.follow(),
 			ones,
+		)
+	}
+	if below := l.below(s.Tag); strings.Contains(s.Tag, "*") && len(below) > 0 {
+		return offer{}, fmt.Errorf(
+			"no annotated tag matches %s: * does not stand for a slash, as in %s", s.follow(), some(below),
 		)
 	}
 	return offer{}, fmt.Errorf(

@@ -24,25 +24,41 @@ func excludes(a, b plumbing.ReferenceName) bool {
 	return strings.HasPrefix(a.String(), b.String()+"/") || strings.HasPrefix(b.String(), a.String()+"/")
 }
 
-// setRef sets a reference. Those that its name excludes give way.
-func (g *gitTree) setRef(name plumbing.ReferenceName, commit plumbing.Hash) error {
+// setRefs sets references, which may be all of a remote. Those that their names exclude give way.
+func (g *gitTree) setRefs(commits map[plumbing.ReferenceName]plumbing.Hash) error {
+	above := map[string]bool{} // the names that have one of those to be set below them
+	for name := range commits {
+		for up := path.Dir(name.String()); up != "."; up = path.Dir(up) {
+			above[up] = true
+		}
+	}
 	refs, err := g.References()
 	if err != nil {
 		return err
 	}
 	err = refs.ForEach(func(ref *plumbing.Reference) error {
-		if !excludes(ref.Name(), name) {
+		gives := above[ref.Name().String()]
+		for up := path.Dir(ref.Name().String()); up != "." && !gives; up = path.Dir(up) {
+			_, gives = commits[plumbing.ReferenceName(up)]
+		}
+		if !gives {
 			return nil
 		}
 		return g.storage.RemoveReference(ref.Name())
 	})
-	if err == nil {
-		err = removeEmpty(g.storage.Filesystem(), name.String())
-	}
 	if err != nil {
 		return err
 	}
-	return g.storage.SetReference(plumbing.NewHashReference(name, commit))
+	for name, commit := range commits {
+		err := removeEmpty(g.storage.Filesystem(), name.String())
+		if err == nil {
+			err = g.storage.SetReference(plumbing.NewHashReference(name, commit))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // removeEmpty removes a directory in which there are only directories. It leaves everything else as it is.

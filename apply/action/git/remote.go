@@ -141,12 +141,7 @@ func (r *gitRemote) download(
 		}
 	}
 	tree.storage.Reindex()
-	for name, id := range refs {
-		if err := tree.setRef(name, id); err != nil {
-			return err
-		}
-	}
-	return nil
+	return tree.setRefs(refs)
 }
 
 // placePack puts a pack, or its index, among the others.

@@ -225,7 +225,9 @@ func (g *gitTree) point(t gitTarget) error {
 	if !t.ref.IsBranch() {
 		return g.storage.SetReference(plumbing.NewHashReference(plumbing.HEAD, t.commit))
 	}
-	if err := errors.Join(g.setRef(broughtTo(t.ref), t.commit), g.setRef(t.ref, t.commit)); err != nil {
+	// A kill in between changes nothing: the checkout is marked as one that was cut off.
+	moved := map[plumbing.ReferenceName]plumbing.Hash{broughtTo(t.ref): t.commit, t.ref: t.commit}
+	if err := g.setRefs(moved); err != nil {
 		return err
 	}
 	if err := g.storage.SetReference(plumbing.NewSymbolicReference(plumbing.HEAD, t.ref)); err != nil {

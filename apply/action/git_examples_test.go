@@ -144,7 +144,7 @@ func init() {
 			{Name: "something else is there", Params: "{name: /srv/app, url: /srv/up.git}", Host: []string{"f srv/app/x 644"}, Prepare: twoCommits, Fails: "/srv/app is there and is no checkout"},
 			{Name: "a file is there", Params: "{name: /srv/app, url: /srv/up.git}", Host: []string{"f srv/app 644"}, Prepare: twoCommits, Fails: "/srv/app is not a directory"},
 			{Name: "no such owner", Params: "{name: /srv/app, url: /srv/up.git, owner: nobody-has-this}", Host: noAccounts, Prepare: twoCommits, Want: "clone main at 6ba6bec1", Fails: `there is no user "nobody-has-this"`},
-			{Name: "no such owner of a checkout", Params: "{name: /srv/app, url: /srv/up.git, owner: app}", Host: noAccounts, Prepare: checkedOut, Want: "72a3a3d0 -> main at 6ba6bec1, owner of 26 files", Fails: `there is no user "app" on this host`},
+			{Name: "no such owner of a checkout", Params: "{name: /srv/app, url: /srv/up.git, owner: app}", Host: noAccounts, Prepare: checkedOut, Want: "72a3a3d0 -> main at 6ba6bec1, owner of 28 files", Fails: `there is no user "app" on this host`},
 			{Name: "nobody answers", Params: "{name: /srv/app, url: 'http://127.0.0.1:1/x.git'}", Fails: "cannot read http://127.0.0.1:1/x.git: "},
 			{Name: "an open key", Params: "{name: /srv/app, url: 'git@127.0.0.1:x.git', auth: {sshKey: /k, knownHosts: /h}}", Host: []string{"f k 644 x"}, Fails: "are open to others (mode 0644): chmod 600 /"},
 			{Name: "no key", Params: "{name: /srv/app, url: 'git@127.0.0.1:x.git', auth: {sshKey: /k, knownHosts: /h}}", Host: []string{"f k 600 x"}, Fails: "/k: ssh: no key found; try: "},

@@ -243,12 +243,15 @@ type Rebooter interface {
 // Spec describes an action: one entry of the Actions of its family. What a run knows of a single action stands here, or
 // is an interface that the action implements: package apply names no action.
 type Spec struct {
-	Name    string        // "file.managed"
-	Summary string        // one sentence
-	Passive bool          // never counts as a change: waits, expressions
-	NoFiles bool          // makes neither files nor directories that a later step may need
-	Macro   bool          // macros may use it although it is no Reader: they compute its value themselves
-	New     func() Action // a new value with the parameters' defaults
+	Name    string // "file.managed"
+	Summary string // one sentence
+	Passive bool   // never counts as a change: waits, expressions
+	// KeepsHost is set where the action changes nothing on the host although it counts as a change: it may stand in a
+	// validation, as a Passive one and a command may.
+	KeepsHost bool
+	NoFiles   bool          // makes neither files nor directories that a later step may need
+	Macro     bool          // macros may use it although it is no Reader: they compute its value themselves
+	New       func() Action // a new value with the parameters' defaults
 
 	// Provides are things that a step makes, and Needs those that it obviously cannot do without: with the ordering
 	// genius, who needs a thing comes after all who provide it. Nil: none.

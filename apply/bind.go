@@ -123,11 +123,10 @@ func (b *binder) add(j *render.Job, s *render.Step) {
 		}
 		return
 	}
-	if _, boots := spec.New().(Rebooter); boots && j.Validation {
-		b.errs = append(
-			b.errs,
-			s.ErrorAt(s.ActionPos, "%s makes the host boot: it belongs in a job, not in a validation", s.Action),
-		)
+	if _, command := spec.New().(OutcomeRules); j.Validation && !spec.Passive && !spec.KeepsHost && !command {
+		bad := s.ErrorAt(s.ActionPos, "%s changes the host: a validation only checks it", s.Action)
+		bad.Hint = "list the job under jobs, or check with cmd.run or http.request"
+		b.errs = append(b.errs, bad)
 		return
 	}
 	bound := &boundStep{

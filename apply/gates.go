@@ -254,7 +254,7 @@ func (g *gating) arrive(ctx context.Context) {
 func (g *gating) held() bool {
 	for _, e := range g.s.step.after {
 		r := g.s.x.of(e.step.ID())
-		if r != nil && r.closed != "" && e.step.job == g.s.step.job {
+		if r != nil && r.closed != "" && (e.step.job == g.s.step.job || e.why == behindJob) {
 			g.s.r.Outcome, g.s.r.closed = Unmet, r.closed
 			g.s.r.Reason = "behind " + r.closed + ", which did not let the job continue"
 			return true

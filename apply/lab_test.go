@@ -53,8 +53,8 @@ func newLabIn(t tb, dir string) *lab {
 
 func (l *lab) specs() []apply.Spec {
 	return append([]apply.Spec{
-		{Name: "t.put", New: func() apply.Action { return &put{lab: l} }},
-		{Name: "t.cmd", New: func() apply.Action { return &command{lab: l} }},
+		{Name: "t.put", KeepsHost: true, New: func() apply.Action { return &put{lab: l} }},
+		{Name: "t.cmd", KeepsHost: true, New: func() apply.Action { return &command{lab: l} }},
 		{Name: "u.put", New: func() apply.Action { return &put{lab: l} }},
 		{Name: "t.ask", New: func() apply.Action { return &asks{} }},
 		{Name: "t.wait", Passive: true, New: func() apply.Action { return &command{lab: l} }},

@@ -17,6 +17,9 @@ const (
 // fileOrder is why a step comes after the one before it in its file.
 const fileOrder = "order of the file"
 
+// behindJob is why a step comes after the conditions of a job before its own.
+const behindJob = "continue of the job"
+
 func (s *boundStep) ordering() string {
 	if s.Options.Ordering == "" {
 		return oneByOne
@@ -28,6 +31,7 @@ func (s *boundStep) ordering() string {
 // files: jobs first, then validations. It returns the loop instead when steps have to come after each other.
 func (p *Program) sort() (loop []*boundStep) {
 	p.imply()
+	p.behindJobs()
 	if p.steps, loop = order(p.steps); loop != nil {
 		return loop
 	}
@@ -43,6 +47,21 @@ func (p *Program) sort() (loop []*boundStep) {
 		last[s.job] = s
 	}
 	return nil
+}
+
+// behindJobs adds the edges of steps whose jobs come after one with a continue, which holds all that follows.
+func (p *Program) behindJobs() {
+	var closing []*boundStep
+	for _, s := range p.steps {
+		for _, c := range closing {
+			if c.job != s.job {
+				s.after = append(s.after, edge{c, behindJob})
+			}
+		}
+		if s.ClosesJob() && s.Conditions.Continue != nil {
+			closing = append(closing, s)
+		}
+	}
 }
 
 // order is a depth-first sort along the edges.

@@ -96,7 +96,7 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 	}
 	slices.SortStableFunc(c.jobs.all, validationsLast)
 	c.refs.check()
-	c.refs.macroCalls()
+	c.refs.evaluated()
 	c.checkOwners()
 	if err := stopped(ctx); err != nil {
 		return nil, err

@@ -130,9 +130,15 @@ func (j *jobsCompiler) items(d *decoder, n *yaml.Node) []any {
 	return list
 }
 
-// kindOf is what a value is, in the words of YAML.
+// kindOf names the kind of a value, in the words of YAML, without showing it.
 func kindOf(value any) string {
 	switch value.(type) {
+	case nil:
+		return "nothing"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "a map"
 	case string:
 		return "a text"
 	case bool:

@@ -19,8 +19,9 @@ type jobsBase struct {
 
 // jobEntry is a job of a target.
 type jobEntry struct {
-	Name       string     `yaml:"name,required"` // web for jobs/web.yaml
-	Conditions Conditions `yaml:"conditions"`    // around the job as a whole
+	Name string `yaml:"name,required"` // web for jobs/web.yaml
+	// around the job as a whole: success is asked when all its steps succeeded; continue holds the jobs behind it, too
+	Conditions Conditions `yaml:"conditions"`
 	// Runs is how often its steps run that do not say themselves: always, onUpdate or once, as in runOptions; default
 	// what its file says.
 	Runs string `yaml:"runs" words:"always onUpdate once"`
@@ -66,7 +67,11 @@ type Step struct {
 	secretItem bool // item is a secret, or holds one
 
 	broken bool // it has mistakes of its own
+	closes bool // it asks the conditions behind its job
 }
+
+// ClosesJob reports the step that stands behind all others of a job and has the job's success and continue.
+func (s *Step) ClosesJob() bool { return s.closes }
 
 // Broken reports a step in which mistakes were found: what else seems wrong with it may come from them.
 func (s *Step) Broken() bool { return s.broken }

@@ -76,8 +76,8 @@ func (m *Macro) asksForFleet(all map[string]*Macro, seen map[string]bool) bool {
 		slices.ContainsFunc(m.calls(), func(name string) bool { return all[name].asksForFleet(all, seen) })
 }
 
-// macroCalls evaluates the conditions that call macros, and reports the macros that fail.
-func (r *crossReferences) macroCalls() {
+// evaluated reports what can be known to be wrong with conditions, and with the macros that they call.
+func (r *crossReferences) evaluated() {
 	for _, t := range r.c.triggers.mine {
 		r.callsIn(t.Expression)
 	}
@@ -92,6 +92,7 @@ func (r *crossReferences) macroCalls() {
 func (r *crossReferences) callsOf(conditions Conditions) {
 	for _, one := range conditions.All() {
 		r.callsIn(one.Expression)
+		r.condition(one.Expression)
 	}
 }
 

@@ -85,6 +85,9 @@ func (j *jobsCompiler) jobFile(doc *document, job *Job, known map[string]bool) {
 		file.RunOptions.Runs, file.RunOptions.Explicit = job.runs, job.runs == "always"
 	}
 	job.Prune, job.Restore = file.Prune, file.OnFailure == "restore"
+	if job.Validation && (job.Prune || job.Restore) {
+		d.failf(doc.root, "job %q is a validation, which changes nothing: prune and onFailure belong to a job", job.Name)
+	}
 	for _, e := range entries(doc.root) {
 		if e.key.Value != "steps" && e.key.Value != "spec" {
 			j.c.files.checkPlaces(doc, e.value, false)
@@ -129,6 +132,28 @@ func (j *jobsCompiler) jobFile(doc *document, job *Job, known map[string]bool) {
 			}
 		}
 	}
+	job.closes(doc, file.RunOptions.Ordering)
+}
+
+// closingStep names the step that asks the conditions behind a job.
+const closingStep = "(conditions)"
+
+// closes gives the job a last step that does nothing, requires all others, and has the conditions that follow the job:
+// they fail the job or hold what follows as those of a step do.
+func (j *Job) closes(doc *document, ordering string) {
+	if j.Conditions.Success == nil && j.Conditions.Continue == nil {
+		return
+	}
+	last := &Step{
+		Job: j.Name, Name: closingStep, Action: "test.succeed", ActionPos: j.Pos, Params: Params{doc: doc}, Pos: j.Pos,
+		Conditions: Conditions{Success: j.Conditions.Success, Continue: j.Conditions.Continue},
+		Options:    RunOptions{Ordering: ordering}, closes: true,
+	}
+	for _, s := range j.Steps {
+		last.Requisites = append(last.Requisites, Requisite{Kind: "require", Module: "step", Name: s.Name, Pos: j.Pos})
+	}
+	j.Conditions.Success, j.Conditions.Continue = nil, nil
+	j.Steps = append(j.Steps, last)
 }
 
 // step decodes one step.
@@ -200,6 +225,14 @@ func (d *decoder) step(b *stepBody, job *Job, file *jobFile) *Step {
 		options.decode(d, spec.RunOptions.node)
 	}
 	d.checkGateName(b, options)
+	if job.Validation && options.gated() {
+		d.failf(b.node, "step %q is in a validation, which each host runs alone at every pull: sync, serialize and target "+
+			"belong to a step of a job", b.Name)
+	}
+	if job.Validation && !slices.Contains([]string{"", "always"}, options.Runs) {
+		d.failf(b.node, "step %q is in a validation, which runs at every pull: runs: %s would leave it out",
+			b.Name, options.Runs)
+	}
 	if spec.Parameters.doc == nil {
 		spec.Parameters.doc = d.doc
 	}

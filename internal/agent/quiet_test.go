@@ -18,7 +18,7 @@ import (
 // upgrade that changes nothing.
 func TestReportsOfDrift(t *testing.T) {
 	t.Parallel()
-	web1, _, _ := pair(t, job("one", "true"), map[string]string{"jobs/check.yaml": "steps: [{name: works, action: file.managed, parameters: {name: /etc/check, content: x}}]\n"})
+	web1, _, _ := pair(t, job("one", "true"), map[string]string{"jobs/check.yaml": "steps: [{name: works, action: cmd.run, parameters: {cmd: 'true'}}]\n"})
 	web1.commit("steps: [{name: motd, action: file.managed, parameters: {name: /etc/motd, content: one}}]\n")
 	kept := func(after string, want int) {
 		t.Helper()

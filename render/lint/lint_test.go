@@ -78,11 +78,11 @@ func TestLint(t *testing.T) {
 
 		{"unknown key", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: x", "vars.ntp.prot == 1"), "base/vars.yaml": vars, "vars/v.yaml": "ntp: {port: 1}\n"},
 			[]string{`jobs/a.yaml:5:44: expression: no node has the variable "prot" (did you mean "port"?)`}},
-		{"unknown first key", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: x", "vars['ntpp'].port == 1"), "base/vars.yaml": vars, "vars/v.yaml": "ntp: {port: 1}\n"},
+		{"unknown first key", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: x", "vars['ntpp'] == 1"), "base/vars.yaml": vars, "vars/v.yaml": "ntp: {port: 1}\n"},
 			[]string{`jobs/a.yaml:5:40: expression: no node has the variable "ntpp" (did you mean "ntp"?)`, `vars/v.yaml:1:1: warning: nothing in the repository mentions the variable "ntp" (remove it, or use it)`}},
 		{"keys that some node has, or that may be missing", map[string]string{
 			"base/jobs.yaml": oneJob, "base/vars.yaml": "files: {'role=db': [{name: v}]}\n", "vars/v.yaml": "ntp: {port: 1, list: [1]}\n",
-			"jobs/a.yaml": oneStep("cmd: x", "vars.ntp.port == 1 && vars?.x == 1 && (vars.y.z ?? 1) == 1 && ('q' in vars ? vars.q : 1) == 1 && vars.ntp.list[0] == 1")}, nil},
+			"jobs/a.yaml": oneStep("cmd: x", "vars.ntp == 1 && vars?.x == 1 && (vars.y ?? 1) == 1 && ('q' in vars ? vars.q : 1) == 1 && vars.ntp?.list == 1")}, nil},
 		{"unknown fact", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: x", "server.oss == 1 || Server['Spec'].FQND == 1")},
 			[]string{`jobs/a.yaml:5:42: expression: no node has the fact "oss" (did you mean "os"?)`, `jobs/a.yaml:5:69: expression: no node has the fact "FQND" (did you mean "FQDN"?)`}},
 		{"facts, and what may be missing of them", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: x",

@@ -28,16 +28,16 @@ func Actions() []apply.Spec {
 		{
 			Name:    "test.succeed",
 			Summary: "do nothing and succeed, for trying things out",
-			NoFiles: true,
-			New:     func() apply.Action { return &TestSucceed{} },
+			NoFiles: true, KeepsHost: true,
+			New: func() apply.Action { return &TestSucceed{} },
 		},
 		{
 			Name:    "test.change",
 			Summary: "do nothing and say that something changed",
-			NoFiles: true,
-			New:     func() apply.Action { return &TestChange{} },
+			NoFiles: true, KeepsHost: true,
+			New: func() apply.Action { return &TestChange{} },
 		},
-		{Name: "test.fail", Summary: "fail", NoFiles: true, New: func() apply.Action { return &TestFail{} }},
+		{Name: "test.fail", Summary: "fail", NoFiles: true, KeepsHost: true, New: func() apply.Action { return &TestFail{} }},
 		{Name: "test.echo", Summary: "say a message", Passive: true, New: func() apply.Action { return &TestEcho{} }},
 	}
 }

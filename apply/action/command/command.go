@@ -18,9 +18,9 @@ func Actions() []apply.Spec {
 		{
 			Name:    "http.request",
 			Summary: "a request to a web server",
-			NoFiles: true,
-			New:     newRequest,
-			Shows:   arguments("unless", "onlyif"),
+			NoFiles: true, KeepsHost: true,
+			New:   newRequest,
+			Shows: arguments("unless", "onlyif"),
 		},
 	}
 }

@@ -15,7 +15,7 @@ import (
 // Actions lists the actions of this package.
 func Actions() []apply.Spec {
 	return []apply.Spec{{
-		Name: "event.emit", Summary: "an event, which reactions of the fleet answer", NoFiles: true,
+		Name: "event.emit", Summary: "an event, which reactions of the fleet answer", NoFiles: true, KeepsHost: true,
 		New: func() apply.Action { return &Emit{} },
 		Shows: apply.Shown{
 			Params: []string{"name", "data", "dedupe", "hosts"}, Where: "all hosts of the fleet read its events",

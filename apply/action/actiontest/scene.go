@@ -26,6 +26,7 @@ type Scene struct {
 	Root, State string
 	Files       map[string]string // below files/ of the repository
 	Macros      string            // of macros/all.yaml
+	Actions     []apply.Spec      // that steps may name; nil: the built-in ones
 	Fleet       *Fleet            // nil: its record is away
 	Emitted     []apply.EmittedEvent
 	Whole       bool // the root is / of a host of the lab
@@ -122,7 +123,10 @@ func (s *Scene) BindText(job string) (*apply.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return apply.Bind(cat, action.All())
+	if s.Actions == nil {
+		return apply.Bind(cat, action.All())
+	}
+	return apply.Bind(cat, s.Actions)
 }
 
 // MustBind is Bind of parameters that are right.

@@ -42,12 +42,9 @@ func TestPaths(t *testing.T) {
 			t.Run(spec.Name+"/"+c.Name, func(t *testing.T) {
 				t.Parallel()
 				s := c.Scene(t)
-				var bound apply.Action
-				s.Actions = action.All()
-				at := slices.IndexFunc(s.Actions, func(one apply.Spec) bool { return one.Name == spec.Name })
-				s.Actions[at].New = func() apply.Action { bound = spec.New(); return bound }
+				bound := s.Watch(spec)
 				p := s.MustBind(spec.Name, c.Params)
-				paths := bound.(apply.Located).Paths(s.Host())
+				paths := (*bound).(apply.Located).Paths(s.Host())
 				before := s.Tree()
 				s.Run(p)
 				for _, d := range actiontest.Differences(before, s.Tree()) {

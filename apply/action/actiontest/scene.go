@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -38,7 +37,7 @@ func New(t *testing.T, entries ...string) *Scene {
 	t.Helper()
 	base := t.TempDir()
 	s := &Scene{T: t, Root: filepath.Join(base, "root"), State: filepath.Join(base, "state")}
-	s.Files = maps.Clone(repository())
+	s.Files = Repository()
 	for _, dir := range []string{s.Root, s.State} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
@@ -127,6 +126,18 @@ func (s *Scene) BindText(job string) (*apply.Program, error) {
 		return apply.Bind(cat, action.All())
 	}
 	return apply.Bind(cat, s.Actions)
+}
+
+// Watch returns where the action is that the next step of a spec is bound to.
+func (s *Scene) Watch(spec apply.Spec) *apply.Action {
+	var bound apply.Action
+	made := spec.New
+	spec.New = func() apply.Action {
+		bound = made()
+		return bound
+	}
+	s.Actions = append(action.All(), spec) // of two with one name the later counts
+	return &bound
 }
 
 // MustBind is Bind of parameters that are right.

@@ -215,6 +215,14 @@ type Resource struct {
 	Params map[string]any // of that action
 }
 
+// Located is implemented by actions that work on files of the host. An error of such a step is a fault of the host
+// where a local user can change one of the paths.
+type Located interface {
+	// Paths returns the paths that the action reads or changes. A path that ends in / stands for everything in that
+	// directory.
+	Paths(h *Host) []string
+}
+
 // NamedResource is a resource that an action removes by its name.
 func NamedResource(kind, name, absent string) Resource {
 	return Resource{ID: kind + " " + name, Absent: absent, Params: map[string]any{"name": name}}

@@ -2,18 +2,22 @@ package apply
 
 import (
 	"path/filepath"
+	"strings"
 
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// inUsersHands reports that another user than pullet's can change what is at a path that the step works on: what is
-// wrong there may be that user's doing.
+// inUsersHands reports whether a user other than pullet's can change a path that the step works on: an error there may
+// be that user's doing.
 func (s *boundStep) inUsersHands(h *Host) bool {
-	paths := []string{s.Params.Text("name")}
-	for _, what := range s.manages() {
-		paths = append(paths, what.Path)
+	located, ok := s.act.(Located)
+	if !ok {
+		return false
 	}
-	for _, path := range paths {
+	for _, path := range located.Paths(h) {
+		if strings.HasSuffix(path, "/") {
+			path += "any" // what is in the directory, where its owner makes names
+		}
 		if filepath.IsAbs(path) && hostfile.Root(h.Root).Shared(path) {
 			return true
 		}

@@ -149,7 +149,8 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestSharedHands: a path is in users' hands where another user than root can write beside it.
+// TestSharedHands: a path is in users' hands where another user than root can write beside it, or in it where the step
+// works on everything in it.
 func TestSharedHands(t *testing.T) {
 	h := &Host{Root: t.TempDir()}
 	for dir, mode := range map[string]os.FileMode{"own": 0o755, "all": 0o777} {
@@ -158,8 +159,10 @@ func TestSharedHands(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for path, want := range map[string]bool{"/own/x": false, "/all/x": true, "all/x": false} {
-		s := worksOn(t, path)
+	for path, want := range map[string]bool{
+		"/own/x": false, "/all/x": true, "all/x": false, "/all": false, "/all/": true, "/own/": false, "": false,
+	} {
+		s := worksOn(path)
 		if s.inUsersHands(h) != want {
 			t.Errorf("%s: %v", path, !want)
 		}
@@ -176,12 +179,15 @@ func TestSharedHands(t *testing.T) {
 	}
 }
 
-// worksOn is a step whose parameter is a path.
-func worksOn(t *testing.T, path string) *boundStep {
-	t.Helper()
-	params, err := render.ParamsOf(map[string]any{"name": path})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &boundStep{Step: &render.Step{Params: params}, job: &render.Job{}, act: &named{}}
+// located is an action that works on one path.
+type located struct {
+	named
+	path string
+}
+
+func (a *located) Paths(*Host) []string { return []string{a.path} }
+
+// worksOn is a step of an action that works on a path.
+func worksOn(path string) *boundStep {
+	return &boundStep{Step: &render.Step{}, job: &render.Job{}, act: &located{path: path}}
 }

@@ -49,6 +49,8 @@ func init() {
 		{Name: "names that are not in UTF-8", Params: "{name: /opt, source: latin}", Files: map[string]string{"latin": actiontest.Tarball(actiontest.Packed{"d", "d\xe9", ""}, actiontest.Packed{"f", "d\xe9/caf\xe9", "x"}, actiontest.Packed{"l", "l", "d\xe9/caf\xe9"})}, Want: "extract: create 3"},
 		{Name: "directories that nobody writes", Params: "{name: /opt, source: closed, dirMode: 0555}", Files: map[string]string{"closed": actiontest.Tarball(actiontest.Packed{"d", "a", ""}, actiontest.Packed{"f", "a/b/f", "x"})}, Want: "extract: create 3"},
 		{Name: "hard link", Params: "{name: /opt, source: hard}", Want: "extract: create 2"},
+		{Name: "hard link where others write", Params: "{name: /opt, source: hard}", Host: []string{"d opt 1777"}, Want: "extract: create 2"},
+		{Name: "hard link, given away", Params: "{name: /opt, source: hard, owner: '1500'}", Want: "extract: create 2", Root: true},
 		{Name: "twice, the last counts", Params: "{name: /opt, source: twice}", Want: "extract: create 1"},
 		{Name: "a link in its directory's place", Params: "{name: /opt, source: app.tgz}", Host: []string{"d other 755", "d opt 755", "l opt/app /other"}, Fails: "/opt/app is a symbolic link, and the archive has a directory there"},
 		{Name: "a directory in a file's place", Params: "{name: /opt, source: hard}", Host: []string{"d opt/a 755"}, Fails: "/opt/a is a directory with files that are not of an earlier archive, and this one has a file there"},

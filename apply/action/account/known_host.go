@@ -45,6 +45,9 @@ type KnownHost struct {
 // sshKnownHosts is the file for all users.
 const sshKnownHosts = "/etc/ssh/ssh_known_hosts"
 
+// knownHosts is the file of a user in its .ssh.
+const knownHosts = "known_hosts"
+
 // Bind reads the key.
 func (a *KnownHost) Bind(b apply.Binding) error {
 	switch {
@@ -115,7 +118,7 @@ func (a *KnownHost) read(h *apply.Host) (name, text string, err error) {
 		file, err := place.ReadText(h, sshKnownHosts)
 		return sshKnownHosts, file.Text, err
 	}
-	f, err := openSSH(h, a.User, "known_hosts")
+	f, err := openSSH(h, a.User, knownHosts)
 	if errors.Is(err, errNoUser) || errors.Is(err, errNoHome) { // an earlier step may make them
 		return "~" + a.User + "/.ssh/known_hosts", "", nil
 	}
@@ -132,7 +135,7 @@ func (a *KnownHost) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (a
 		return text
 	}
 	if a.User != "" {
-		return apply.Output{State: a.State}, editSSH(ctx, h, a.User, "known_hosts", edit)
+		return apply.Output{State: a.State}, editSSH(ctx, h, a.User, knownHosts, edit)
 	}
 	return apply.Output{State: a.State}, place.EditText(ctx, h, sshKnownHosts, edit)
 }

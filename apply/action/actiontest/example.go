@@ -77,7 +77,7 @@ func (c Example) Check(s *Scene, p *apply.Program, passive bool) {
 	planned := s.checkPlan(p, c, passive)
 	s.checkRun(p, c, planned)
 	if c.Fails == "" {
-		s.checkStays(p)
+		s.Stays(p)
 	}
 }
 
@@ -132,8 +132,8 @@ func (s *Scene) checkRun(p *apply.Program, c Example, planned *apply.StepReport)
 	}
 }
 
-// checkStays: after a run nothing is to be done, and a second one does nothing.
-func (s *Scene) checkStays(p *apply.Program) {
+// Stays checks that nothing is to be done after a run, and that a second one does nothing.
+func (s *Scene) Stays(p *apply.Program) {
 	s.T.Helper()
 	before := s.All()
 	for range 2 {

@@ -27,6 +27,9 @@ var repository = sync.OnceValue(func() map[string]string {
 	return files
 })
 
+// Repository returns the files of a scene's repository.
+func Repository() map[string]string { return maps.Clone(repository()) }
+
 // formats are archives of App in each format, and others that are not tar.
 func formats() map[string]string {
 	plain := Tarball(App...)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -26,6 +25,7 @@ type Scene struct {
 	Root, State string
 	Files       map[string]string // below files/ of the repository
 	Macros      string            // of macros/all.yaml
+	Actions     []apply.Spec      // that steps may name; nil: the built-in ones
 	Fleet       *Fleet            // nil: its record is away
 	Emitted     []apply.EmittedEvent
 	Whole       bool // the root is / of a host of the lab
@@ -37,7 +37,7 @@ func New(t *testing.T, entries ...string) *Scene {
 	t.Helper()
 	base := t.TempDir()
 	s := &Scene{T: t, Root: filepath.Join(base, "root"), State: filepath.Join(base, "state")}
-	s.Files = maps.Clone(repository())
+	s.Files = Repository()
 	for _, dir := range []string{s.Root, s.State} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
@@ -122,7 +122,22 @@ func (s *Scene) BindText(job string) (*apply.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return apply.Bind(cat, action.All())
+	if s.Actions == nil {
+		return apply.Bind(cat, action.All())
+	}
+	return apply.Bind(cat, s.Actions)
+}
+
+// Watch returns where the action is that the next step of a spec is bound to.
+func (s *Scene) Watch(spec apply.Spec) *apply.Action {
+	var bound apply.Action
+	made := spec.New
+	spec.New = func() apply.Action {
+		bound = made()
+		return bound
+	}
+	s.Actions = append(action.All(), spec) // of two with one name the later counts
+	return &bound
 }
 
 // MustBind is Bind of parameters that are right.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"path"
@@ -166,19 +167,52 @@ func (s *writer) entry(e archiveEntry, content io.Reader) error {
 	case aLink:
 		return at.Symlink(e.Target, w.UID, w.GID)
 	case aHard:
-		return s.hard(at, e)
+		return s.hard(at, e, w)
 	}
 	return s.file(at, e, w, content)
 }
 
-// hard gives a file that was just extracted another name.
-func (s *writer) hard(at *hostfile.Entry, e archiveEntry) error {
+// hard gives a file that was just extracted another name. Where others than root can put names, a file with several is
+// never touched again, so it becomes a copy there.
+func (s *writer) hard(at *hostfile.Entry, e archiveEntry, w place.Wanted) error {
 	from, err := s.to.dir.Entry(e.Target)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	return from.LinkOver(at)
+	private, err := from.Private()
+	if err == nil && private {
+		private, err = at.Private()
+	}
+	if err != nil {
+		return err
+	}
+	if private {
+		return from.LinkOver(at)
+	}
+	f, err := from.Open()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return s.file(at, e, w, &unchanged{from: f, path: from.Path(), sum: sha256.New(), want: s.entries[e.Path].Sum})
+}
+
+// unchanged reads a file that others can change, and fails at the end where its content is not the archive's.
+type unchanged struct {
+	from io.Reader
+	path string
+	sum  hash.Hash
+	want string
+}
+
+func (u *unchanged) Read(p []byte) (int, error) {
+	n, err := u.from.Read(p)
+	u.sum.Write(p[:n]) // never fails
+	if errors.Is(err, io.EOF) && fetch.Digest(u.sum.Sum(nil)).String() != u.want {
+		return n, &hostfile.FileRefused{Path: u.path, Why: "was changed while it was extracted", Cure: "pull again"}
+	}
+	return n, err
 }
 
 func (s *writer) file(at *hostfile.Entry, e archiveEntry, w place.Wanted, content io.Reader) error {

@@ -122,7 +122,7 @@ func (a *Mounted) plan(ctx context.Context, h *apply.Host) (mountPlan, error) {
 	if p.point, err = h.Resolve(a.Name); err != nil {
 		return p, err
 	}
-	if p.fstab, err = place.ReadText(h, "/etc/fstab"); err != nil {
+	if p.fstab, err = place.ReadText(h, fstabPath); err != nil {
 		return p, err
 	}
 	p.text = p.fstab.Text
@@ -175,7 +175,7 @@ func (a *Mounted) Check(ctx context.Context, h *apply.Host) (apply.Change, error
 // Apply mounts before it writes /etc/fstab, unless that has another device: systemd would know the mount point by the
 // old entry, and end what is mounted there when the old device is gone.
 func (a *Mounted) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
-	unlock, err := h.Lock(ctx, "/etc/fstab")
+	unlock, err := h.Lock(ctx, fstabPath)
 	if err != nil {
 		return apply.Output{}, err
 	}

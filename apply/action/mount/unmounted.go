@@ -49,7 +49,7 @@ func (a *Unmounted) Check(_ context.Context, h *apply.Host) (apply.Change, error
 			parts = append(parts, "unmount "+m.Source)
 		}
 	}
-	file, err := place.ReadText(h, "/etc/fstab")
+	file, err := place.ReadText(h, fstabPath)
 	if err != nil {
 		return apply.Change{}, err
 	}
@@ -74,7 +74,7 @@ func (a *Unmounted) mounted(h *apply.Host) (*mountinfo.Info, error) {
 
 // Apply unmounts what is there and then removes the entry.
 func (a *Unmounted) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
-	unlock, err := h.Lock(ctx, "/etc/fstab")
+	unlock, err := h.Lock(ctx, fstabPath)
 	if err != nil {
 		return apply.Output{}, err
 	}
@@ -87,7 +87,7 @@ func (a *Unmounted) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (a
 	if !a.Persist {
 		return apply.Output{}, nil
 	}
-	file, err := place.ReadText(h, "/etc/fstab")
+	file, err := place.ReadText(h, fstabPath)
 	if err != nil {
 		return apply.Output{}, err
 	}

@@ -106,15 +106,16 @@ func dpkgState(fields map[string]string) pkgState {
 	return p
 }
 
-// provided are the names of a Provides field: "a, b (= 1.0)".
-func provided(field string) []string {
+// provided returns the names of a Provides field, "a, b (= 1.0)", with their versions.
+func provided(field string) map[string]string {
 	if field == "" {
 		return nil
 	}
-	var out []string
-	for _, one := range strings.Split(field, ",") {
-		if f := strings.Fields(one); len(f) > 0 {
-			out = append(out, f[0])
+	out := map[string]string{}
+	for one := range strings.SplitSeq(field, ",") {
+		name, version, _ := strings.Cut(strings.TrimSpace(one), "(")
+		if name = strings.TrimSpace(name); name != "" {
+			out[name] = strings.Trim(version, "= )")
 		}
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,7 +13,8 @@ import (
 )
 
 // Installed is packages that are installed, in any version or in this one. All of a step are installed in one
-// transaction. A name that packages provide, such as mail-transport-agent, is satisfied by any of them.
+// transaction. A name that packages provide, such as mail-transport-agent, is satisfied by any of them; a version is
+// compared with the one in which they provide it. Only packages can be held.
 //
 // Nothing is asked of a terminal. Configuration files that were changed by hand stay as they are, unless conffiles says
 // replace. A lock that another program holds is waited for. What an interrupted dpkg left half done is finished first.
@@ -165,11 +167,11 @@ func (a *Installed) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (a
 	if err != nil {
 		return apply.Output{}, err
 	}
-	plan, _, err := a.plan(ctx, p)
+	plan, set, err := a.plan(ctx, p)
 	if err != nil {
 		return apply.Output{}, err
 	}
-	warning, err := a.install(ctx, h, p, plan)
+	warning, err := a.install(ctx, h, p, plan, set)
 	if err != nil && *cmp.Or(a.Hold, new(bool)) { // what was held before does not stay loose
 		return apply.Output{}, errors.Join(err, p.mark(ctx, markHold, plan.unhold))
 	}
@@ -185,7 +187,9 @@ func (a *Installed) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (a
 }
 
 // install makes the transaction. Lists that could not be refreshed are a warning: what is installed is what counts.
-func (a *Installed) install(ctx context.Context, h *apply.Host, p packager, plan pkgPlan) (warning string, err error) {
+func (a *Installed) install(
+	ctx context.Context, h *apply.Host, p packager, plan pkgPlan, set pkgSet,
+) (warning string, err error) {
 	if err := p.mark(ctx, markUnhold, plan.unhold); err != nil || len(plan.install) == 0 {
 		return "", err
 	}
@@ -201,8 +205,14 @@ func (a *Installed) install(ctx context.Context, h *apply.Host, p packager, plan
 		old = refreshOnce(ctx, h, p)
 	}
 	after := func() (pkgPlan, error) {
-		left, _, err := a.plan(ctx, p)
-		return left, err
+		left, set, err := a.plan(ctx, p)
+		if err != nil || len(left.install) == 0 {
+			return left, err
+		}
+		return left, a.checkHold(ctx, p, set, left.install)
+	}
+	if err := a.checkHold(ctx, p, set, plan.install); err != nil {
+		return "", allErrors(err, old)
 	}
 	err = arrived(p.install(ctx, plan.install, a.how(plan.downgrade)), after)
 	if err != nil {
@@ -212,6 +222,34 @@ func (a *Installed) install(ctx context.Context, h *apply.Host, p packager, plan
 		warning = old.Error()
 	}
 	return warning, nil
+}
+
+// checkHold refuses to hold a name that is not a package, but that an installed package provides: only a package can be
+// held, so the step would never be done.
+func (a *Installed) checkHold(ctx context.Context, p packager, set pkgSet, wants []pkgWant) error {
+	if a.Hold == nil || !*a.Hold {
+		return nil
+	}
+	provided := map[string]string{}
+	for _, w := range wants {
+		if by, ok := set.providing(w.name, anyVersion); ok && set.find(w.name).name == "" {
+			provided[w.name] = by.name
+		}
+	}
+	if len(provided) == 0 {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(provided))
+	known, err := p.candidates(ctx, names)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if _, ok := known[name]; !ok {
+			return fmt.Errorf("hold: %s is a virtual package; hint: name %s, which provides it", name, provided[name])
+		}
+	}
+	return nil
 }
 
 func (a *Installed) how(downgrade bool) installOptions {
@@ -245,7 +283,7 @@ func pkgOutput(ctx context.Context, p packager, names []string) (apply.Output, e
 	for _, name := range names {
 		have := set.find(name)
 		if !have.installed {
-			have, _ = set.providing(name)
+			have, _ = set.providing(name, anyVersion)
 		}
 		if versions[name] = have.version; len(names) == 1 {
 			out.State = have.version
@@ -304,6 +342,9 @@ func (a *Installed) ApplyTogether(ctx context.Context, h *apply.Host, all []appl
 			continue
 		}
 		plan, set, err := other.plan(ctx, p)
+		if err == nil {
+			err = other.checkHold(ctx, p, set, plan.install)
+		}
 		if err != nil { // its own step will say so
 			continue
 		}
@@ -321,7 +362,7 @@ func (a *Installed) ApplyTogether(ctx context.Context, h *apply.Host, all []appl
 	if len(together.install) == 0 {
 		return nil
 	}
-	_, err = union.install(ctx, h, p, together)
+	_, err = union.install(ctx, h, p, together, pkgSet{})
 	return err
 }
 

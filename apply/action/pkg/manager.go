@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -87,7 +86,7 @@ type pkgState struct {
 	broken              string // installed in part: the package manager's word for it
 	held                bool
 	auto                bool // installed because something needed it
-	provides            []string
+	provides            map[string]string // names, with their versions; "" is none
 }
 
 // pkgSet is what a host has, by name.
@@ -113,11 +112,15 @@ func (s pkgSet) find(name string) pkgState {
 	return found
 }
 
-// providing is an installed package that stands for a name that is no package's own, such as mail-transport-agent.
-func (s pkgSet) providing(name string) (pkgState, bool) {
+// anyVersion fits whatever version a package is provided in.
+func anyVersion(string) bool { return true }
+
+// providing returns an installed package that stands for a name that is no package's own, such as mail-transport-agent,
+// in a version that fits.
+func (s pkgSet) providing(name string, fits func(version string) bool) (pkgState, bool) {
 	for _, list := range s.all {
 		for _, p := range list {
-			if p.installed && slices.Contains(p.provides, name) {
+			if version, ok := p.provides[name]; ok && p.installed && fits(version) {
 				return p, true
 			}
 		}

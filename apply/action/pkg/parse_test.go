@@ -183,7 +183,7 @@ func TestProvided(t *testing.T) {
 	set := pkgSet{all: map[string][]pkgState{}}
 	set.addDpkg([]byte(dpkgStatus))
 	for name, want := range map[string]string{"mail-transport-agent": "exim4", "default-mta": "exim4", "nothing": ""} {
-		if got, ok := set.providing(name); got.name != want || ok != (want != "") {
+		if got, ok := set.providing(name, anyVersion); got.name != want || ok != (want != "") {
 			t.Errorf("%s: %q %t, want %q", name, got.name, ok, want)
 		}
 	}
@@ -279,10 +279,15 @@ func TestAptSays(t *testing.T) {
 }
 
 func TestRPM(t *testing.T) {
-	set := rpmSet("kernel\t0:6.1-1\tx86_64\tkernel \nkernel\t0:6.10-1\tx86_64\tkernel \nvim\t2:9.0-3\tnoarch\tvim vi \nno package provides x\n")
+	set := rpmSet("kernel\t0:6.1-1\tx86_64\tkernel \nkernel\t0:6.10-1\tx86_64\tkernel=6.10-1 \nvim\t2:9.0-3\tnoarch\tvim=2:9.0-3 vi= pc(vi)=0:9 \nno package provides x\n")
 	for name, want := range map[string]string{"kernel": "6.10-1", "vim": "2:9.0-3", "x": "", "vim:noarch": "2:9.0-3", "vim:i686": ""} {
 		if got := set.find(name).version; got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	for name, want := range map[string]string{"vi": "", "pc(vi)": "9", "vim": "2:9.0-3"} {
+		if _, ok := set.providing(name, func(version string) bool { return version == want }); !ok {
+			t.Errorf("nothing provides %s in version %q", name, want)
 		}
 	}
 	for have, wants := range map[string]map[string]bool{
@@ -316,6 +321,11 @@ func TestPlan(t *testing.T) {
 	}{
 		{want: pkgWant{"mail-transport-agent", ""}},
 		{want: pkgWant{"mail-transport-agent", "1"}, says: "install mail-transport-agent 1"},
+		{want: pkgWant{"mail-transport-agent", ""}, hold: &no},
+		{want: pkgWant{"mail-transport-agent", ""}, hold: &yes, says: "install mail-transport-agent, hold mail-transport-agent"},
+		{want: pkgWant{"default-mta", "1"}},
+		{want: pkgWant{"default-mta", "1*"}},
+		{want: pkgWant{"default-mta", "2"}, says: "install default-mta 2"},
 		{want: pkgWant{"exim4", "4.96*"}},
 		{want: pkgWant{"exim4", "4.97"}, says: "error: exim4 is held at 4.96-15: add hold: true to the step, which then may change it, or hold: false"},
 		{want: pkgWant{"exim4", "4.97"}, hold: &yes, says: "exim4 4.96-15 -> 4.97"},

@@ -56,8 +56,9 @@ func (c pkgPlanner) plan(wants []pkgWant) (pkgPlan, error) {
 
 // one adds what is to be done for one package.
 func (c pkgPlanner) one(p *pkgPlan, w pkgWant, have pkgState) error {
-	if !have.installed && w.version == "" && c.hold == nil {
-		if _, ok := c.set.providing(w.name); ok {
+	if !have.installed && (c.hold == nil || !*c.hold) {
+		fits := func(version string) bool { return w.version == "" || version != "" && c.fits(version, w.version) }
+		if _, ok := c.set.providing(w.name, fits); ok {
 			return nil
 		}
 	}

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// rpmFormat is what rpm -q prints of a package: its name, version and architecture, and the names that it provides.
-const rpmFormat = `%{NAME}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\t%{ARCH}\t[%{PROVIDENAME} ]\n`
+// rpmFormat is what rpm -q prints of a package: its name, version and architecture, and the names
+// that it provides, with their versions.
+const rpmFormat = `%{NAME}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\t%{ARCH}\t[%{PROVIDENAME}=%{PROVIDEVERSION} ]\n`
 
 // rpmSet reads it. Of several versions, such as kernels, the newest comes first.
 func rpmSet(text string) pkgSet {
@@ -19,7 +20,11 @@ func rpmSet(text string) pkgSet {
 		}
 		p := pkgState{name: f[0], version: noEpoch(f[1]), arch: f[2], installed: true}
 		if len(f) > 3 {
-			p.provides = strings.Fields(f[3])
+			p.provides = map[string]string{}
+			for _, one := range strings.Fields(f[3]) {
+				i := strings.LastIndexByte(one, '=')
+				p.provides[one[:max(0, i)]] = noEpoch(one[i+1:])
+			}
 		}
 		set.all[p.name] = append(set.all[p.name], p)
 	}

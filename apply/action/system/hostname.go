@@ -47,7 +47,7 @@ func (a *Hostname) Check(_ context.Context, h *apply.Host) (apply.Change, error)
 	if have, err := os.Hostname(); h.IsMachine() && (err != nil || have != a.Name) {
 		parts = append(parts, fmt.Sprintf("now %s -> %s", orNone(have), a.Name))
 	}
-	file, err := place.ReadText(h, "/etc/hostname")
+	file, err := place.ReadText(h, hostnamePath)
 	if err != nil {
 		return apply.Change{}, err
 	}
@@ -72,7 +72,7 @@ func (a *Hostname) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (ap
 		return apply.Output{}, err
 	}
 	defer unlock()
-	file, err := place.ReadText(h, "/etc/hostname")
+	file, err := place.ReadText(h, hostnamePath)
 	if err != nil {
 		return apply.Output{}, err
 	}

@@ -139,7 +139,7 @@ func newKmod(name string) (kmod, error) {
 	return kmod(strings.ReplaceAll(name, "-", "_")), nil
 }
 
-func (m kmod) loadFile() string { return "/etc/modules-load.d/pullet-" + string(m) + ".conf" }
+func (m kmod) loadFile() string { return modulesDir + "/pullet-" + string(m) + ".conf" }
 
 func (m kmod) optionsFile() string { return "/etc/modprobe.d/pullet-" + string(m) + ".conf" }
 

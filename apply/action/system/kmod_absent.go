@@ -72,7 +72,7 @@ func (a *KmodAbsent) Check(_ context.Context, h *apply.Host) (apply.Change, erro
 
 // Apply unloads the module when nothing can bring it in again.
 func (a *KmodAbsent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
-	unlock, err := h.Lock(ctx, "/etc/modules")
+	unlock, err := h.Lock(ctx, modulesPath)
 	if err != nil {
 		return apply.Output{}, err
 	}
@@ -115,7 +115,7 @@ func (m kmod) unload(ctx context.Context, h *apply.Host) error {
 
 // withoutLoading are the files that load the module at boot, as they should be.
 func (m kmod) withoutLoading(h *apply.Host) ([]wantText, error) {
-	dir, err := h.Resolve("/etc/modules-load.d")
+	dir, err := h.Resolve(modulesDir)
 	if err != nil {
 		return nil, err
 	}
@@ -123,10 +123,10 @@ func (m kmod) withoutLoading(h *apply.Host) ([]wantText, error) {
 	if err != nil && !hostfile.NotThere(err) {
 		return nil, err
 	}
-	names := []string{"/etc/modules"}
+	names := []string{modulesPath}
 	for _, e := range found {
 		if filepath.Ext(e.Name()) == ".conf" && !e.IsDir() {
-			names = append(names, filepath.Join("/etc/modules-load.d", e.Name()))
+			names = append(names, filepath.Join(modulesDir, e.Name()))
 		}
 	}
 	var out []wantText

@@ -50,20 +50,20 @@ func (a *Timezone) Check(_ context.Context, h *apply.Host) (apply.Change, error)
 	if have != a.Name {
 		parts = append(parts, have+" -> "+a.Name)
 	}
-	file, err := place.ReadText(h, "/etc/timezone")
+	file, err := place.ReadText(h, timezonePath)
 	if err != nil {
 		return apply.Change{}, err
 	}
 	diff := ""
 	if file.There && strings.TrimSpace(file.Text) != a.Name {
-		parts, diff = append(parts, "/etc/timezone"), file.Diff(a.Name+"\n")
+		parts, diff = append(parts, timezonePath), file.Diff(a.Name+"\n")
 	}
 	return apply.Change{Summary: strings.Join(parts, ", "), Diff: diff}, nil
 }
 
 // link is the zone that /etc/localtime names, or what stands there instead.
 func (a *Timezone) link(h *apply.Host) (string, error) {
-	path, err := h.Path("/etc/localtime")
+	path, err := h.Path(localtimePath)
 	if err != nil {
 		return "", err
 	}
@@ -74,7 +74,7 @@ func (a *Timezone) link(h *apply.Host) (string, error) {
 	case err != nil:
 		return "", err
 	case info.IsDir():
-		return "", errors.New("/etc/localtime is a directory: remove it with file.absent first")
+		return "", errors.New(localtimePath + " is a directory: remove it with file.absent first")
 	case info.Mode()&fs.ModeSymlink == 0:
 		return "a copy", nil
 	}
@@ -108,7 +108,7 @@ func (a *Timezone) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (ap
 			return apply.Output{}, err
 		}
 	}
-	file, err := place.ReadText(h, "/etc/timezone")
+	file, err := place.ReadText(h, timezonePath)
 	if err == nil && file.There {
 		_, err = file.Replace(ctx, h, a.Name+"\n")
 	}
@@ -117,13 +117,12 @@ func (a *Timezone) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (ap
 
 // setLink lets /etc/localtime name the zone. A link that is there keeps its owner.
 func (a *Timezone) setLink(h *apply.Host) error {
-	const name = "/etc/localtime"
-	at, err := h.Entry(name)
+	at, err := h.Entry(localtimePath)
 	if err != nil {
 		return err
 	}
 	defer at.Close()
-	if err := place.MakeParents(name, at, false); err != nil {
+	if err := place.MakeParents(localtimePath, at, false); err != nil {
 		return err
 	}
 	return place.Wanted{UID: -1, GID: -1}.Link(at, ".."+zones+a.Name)

@@ -58,7 +58,7 @@ func TestWhyInOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
 			l.more = []apply.Spec{{
-				Name: "t.need", Needs: apply.Named("", "needs"), Provides: apply.Named("", "gives"),
+				Name: "t.need", KeepsHost: true, Needs: apply.Named("", "needs"), Provides: apply.Named("", "gives"),
 				New: func() apply.Action { return &needful{put: put{lab: l}} },
 			}}
 			steps, edges := l.program(c.jobs).Graph()

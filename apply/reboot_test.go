@@ -99,7 +99,7 @@ func TestRebootAlone(t *testing.T) {
 	l := newLab(t)
 	l.more = []apply.Spec{{Name: "t.boot", New: func() apply.Action { return &boots{lab: l} }}}
 	_, err := l.bind(jobs{{"a", list(puts("x"))}, {"check", list("{name: boot, action: t.boot}")}})
-	if want := "jobs/check.yaml:2:24: t.boot makes the host boot: it belongs in a job, not in a validation"; err == nil || !strings.HasPrefix(err.Error(), want) {
+	if want := "jobs/check.yaml:2:24: t.boot changes the host: a validation only checks it"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }

@@ -248,8 +248,11 @@ func sampleView(nodes []render.Node) render.View {
 	return v
 }
 
-// githubEscape is how a message stands in one line of a GitHub workflow command.
-var githubEscape = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+// githubMessage and githubProperty escape the message and the properties of a GitHub workflow command.
+var (
+	githubMessage  = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	githubProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+)
 
 // printMistakes prints what validate found, in the form that was asked for.
 func printMistakes(a *app, checked int, mistakes render.ErrorList) error {
@@ -288,15 +291,14 @@ func printMistakes(a *app, checked int, mistakes render.ErrorList) error {
 
 // githubLine is a finding as a workflow command of GitHub.
 func githubLine(m *render.Error) string {
-	at := "file=" + m.Pos.File
+	at := "file=" + githubProperty.Replace(m.Pos.File)
 	if m.Pos.Line > 0 {
 		at += fmt.Sprintf(",line=%d,col=%d", m.Pos.Line, m.Pos.Col)
 	}
-	text := strings.TrimPrefix(m.Error(), m.Pos.String()+": ")
-	level := m.Severity.String()
-	text = strings.TrimPrefix(text, level+": ")
+	text, level := *m, m.Severity.String()
+	text.Pos, text.Severity = render.Position{}, render.Mistake
 	if m.Severity == render.Note {
 		level = "notice"
 	}
-	return fmt.Sprintf("::%s %s::%s", level, at, githubEscape.Replace(text))
+	return fmt.Sprintf("::%s %s::%s", level, at, githubMessage.Replace(text.Error()))
 }

@@ -30,7 +30,7 @@ func planCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			dir := ""
 			if len(args) > 0 {
-				if _, dir, err = openDir(args); err != nil {
+				if _, dir, err = openDir(cmd.Context(), args); err != nil {
 					return err
 				}
 			}

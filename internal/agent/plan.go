@@ -56,7 +56,7 @@ func (p *pull) planned(ctx context.Context, dir string) (*compiled, error) {
 		if err != nil {
 			return nil, err
 		}
-		files, err := puller.WorkTree(dir)
+		files, err := puller.WorkTree(ctx, dir)
 		if err != nil {
 			return nil, err
 		}

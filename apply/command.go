@@ -32,6 +32,9 @@ type Command struct {
 	Chroot bool
 	Stdin  string // what it reads; a secret goes here and never among Args, where ps shows it
 	Quiet  bool   // what it prints is for the action alone: it is not shown while it runs
+	// Theirs is the kind of a command that the state repository wrote, such as "unless". It is empty for programs of the
+	// host that an action uses.
+	Theirs string
 }
 
 // Shell is the command line of /bin/sh.
@@ -41,6 +44,9 @@ func Shell(line string) []string { return []string{"/bin/sh", "-c", line} }
 // its children that left it, are asked to stop and then killed. A command that ran and failed is no error of Run: the
 // exit code tells.
 func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
+	if err := h.MayRun(c.Theirs); c.Theirs != "" && err != nil {
+		return Output{}, err
+	}
 	who, err := credential(c.User)
 	if err != nil {
 		return Output{}, err

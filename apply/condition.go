@@ -78,6 +78,9 @@ func (a *admission) asked(ctx context.Context, c *render.Condition, fleet FleetR
 		return Skipped, lacks.Reason
 	case errors.As(err, &pending):
 		return Pending, pending.Reason
+	case a.s.leftOut(err):
+		a.s.r.Outcome, a.s.r.Summary, a.s.maybe = "", "", "if its condition holds, which is "+a.s.r.Summary
+		return "", ""
 	case err != nil:
 		return Failed, err.Error()
 	case yes:

@@ -33,6 +33,8 @@ type Host struct {
 	Abandoned *Abandoned
 	// Live receives the lines that commands of steps print, as they come and one at a time. Nil: nobody watches.
 	Live func(step, line string)
+	// Untrusted is set in the plan of a work tree: nothing runs that the state repository wrote. See MayRun.
+	Untrusted bool
 	// Bounds learns of each change and each command that begins and has an end by itself, and how long it may take at
 	// most; what it returns is called when that is over, once or more. Nil: nobody asks.
 	Bounds func(atMost time.Duration) (over func())

@@ -122,6 +122,9 @@ func (x *execution) runMacro(ctx context.Context) func(*render.Macro) (string, e
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		text, err := reader.Read(ctx, x.options.Host)
+		if _, left := errors.AsType[*UntrustedError](err); left {
+			return "", &UntrustedError{fmt.Sprintf("the macro %q", m.Name)}
+		}
 		var said *ExitError
 		if errors.As(err, &said) {
 			err = errors.New(said.Output.Failure())

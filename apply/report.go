@@ -38,6 +38,8 @@ type StepReport struct {
 	Fault      Fault           `json:"fault,omitempty"`  // whose fault a failure is
 	// the targeted step because of whose unknown result it failed
 	Unsettled string `json:"unsettled,omitempty"`
+	// in the plan of a work tree: the command of the repository that was not run
+	Unevaluated string `json:"unevaluated,omitempty"`
 	// the host was changed by something else: the step says what it said before
 	Drift   bool              `json:"drift,omitempty"`
 	Unknown bool              `json:"unknown,omitempty"` // in a plan: whether it changes something is known only in a run

@@ -57,7 +57,7 @@ func (x *execution) step(ctx context.Context, s *running) {
 		return
 	}
 	if done, err := s.resolve(s.run); done || err != nil {
-		if err != nil {
+		if err != nil && !s.leftOut(err) {
 			s.waitOrFail(err)
 		}
 		return
@@ -73,6 +73,8 @@ func (x *execution) step(ctx context.Context, s *running) {
 		return
 	case errors.Is(ctx.Err(), context.Canceled):
 		s.endRun(errStopped)
+		return
+	case s.leftOut(err):
 		return
 	case err != nil && s.maybe != "": // it may be what the condition is for
 		s.r.Outcome, s.r.Summary = Changed, s.maybe

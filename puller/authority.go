@@ -1,7 +1,6 @@
 package puller
 
 import (
-	"fmt"
 	"os"
 	"strings"
 
@@ -105,7 +104,7 @@ func (a *authorities) keysIn(ids [2]plumbing.Hash) (*trust.Keys, error) {
 	}
 	keys, err := trust.ReadKeys(files[0], files[1])
 	if err != nil {
-		return nil, contentError{err.Error()}
+		return nil, contentError{text: err.Error()}
 	}
 	a.keys[ids] = keys
 	return keys, nil
@@ -122,7 +121,7 @@ func (a *authorities) rulesIn(id plumbing.Hash) (*trust.Rules, error) {
 	}
 	rules, err := trust.ReadRules(trust.File{Name: trust.RulesFile, Content: text})
 	if err != nil {
-		return nil, contentError{err.Error()}
+		return nil, contentError{text: err.Error()}
 	}
 	a.rules[id] = rules
 	return rules, nil
@@ -151,7 +150,7 @@ func (t *trees) fileAt(commit plumbing.Hash, path string) (plumbing.Hash, error)
 	}
 	found, err := t.leaf(c.TreeHash, path)
 	if err == nil && found != (leaf{}) && (!found.mode.IsFile() || found.mode == filemode.Symlink) {
-		err = contentError{fmt.Sprintf("path %q: not a regular file", path)}
+		err = contentError{path, "not a regular file"}
 	}
 	return found.hash, err
 }

@@ -102,7 +102,7 @@ func (d *difference) compare(prefix string, from, to plumbing.Hash, depth int) e
 	case from == to:
 		return nil
 	case depth > maxDepth:
-		return contentError{fmt.Sprintf("directory %q: deeper than the limit of %d", prefix, maxDepth)}
+		return contentError{text: fmt.Sprintf("directory %q: deeper than the limit of %d", prefix, maxDepth)}
 	case d.ctx.Err() != nil:
 		return d.ctx.Err()
 	}
@@ -148,7 +148,7 @@ func (d *difference) pair(prefix string, was, is object.TreeEntry, depth int) er
 		return d.compare(path+"/", was.Hash, is.Hash, depth+1)
 	}
 	if d.paths[path] = (change{leafOf(was), leafOf(is)}); len(d.paths) > maxPaths {
-		return contentError{fmt.Sprintf("more changed paths than the limit of %d", maxPaths)}
+		return contentError{text: fmt.Sprintf("more changed paths than the limit of %d", maxPaths)}
 	}
 	return nil
 }

@@ -159,7 +159,7 @@ func (c *contents) judge(ctx context.Context, m *merge) error {
 		}
 	}
 	if len(m.state) > maxPaths {
-		return contentError{fmt.Sprintf("more changed paths than the limit of %d", maxPaths)}
+		return contentError{text: fmt.Sprintf("more changed paths than the limit of %d", maxPaths)}
 	}
 	return nil
 }

@@ -22,31 +22,21 @@ var entryModes = map[string]filemode.FileMode{
 	"160000": filemode.Submodule,
 }
 
-// entries returns the entries of a directory, in git's order. It is the only reader of directories. A directory that
-// git itself would not write is a contentError, and so has one reading only.
-func (s *store) entries(id plumbing.Hash) ([]object.TreeEntry, error) {
-	text, err := s.object(plumbing.TreeObject, id, maxTree)
-	if err != nil {
-		return nil, err
-	}
-	return parseDirectory(text)
-}
-
 // parseDirectory reads a tree object.
 func parseDirectory(text []byte) (entries []object.TreeEntry, err error) {
 	for len(text) > 0 {
 		mode, rest, hasMode := bytes.Cut(text, []byte(" "))
 		name, rest, hasName := bytes.Cut(rest, []byte{0})
 		if !hasMode || !hasName || len(rest) < len(plumbing.ZeroHash) {
-			return nil, contentError{"the last entry is truncated"}
+			return nil, contentError{text: "the last entry is truncated"}
 		}
 		e := object.TreeEntry{Name: string(name), Mode: entryModes[string(mode)]}
 		text = rest[copy(e.Hash[:], rest):]
 		if e.Mode == 0 {
-			return nil, contentError{fmt.Sprintf("entry %q: unknown mode %q", name, mode)}
+			return nil, contentError{text: fmt.Sprintf("entry %q: unknown mode %q", name, mode)}
 		}
 		if why := misplaced(entries, e); why != "" {
-			return nil, contentError{fmt.Sprintf("entry %q: %s", name, why)}
+			return nil, contentError{text: fmt.Sprintf("entry %q: %s", name, why)}
 		}
 		entries = append(entries, e)
 	}

@@ -8,18 +8,20 @@ import (
 	"time"
 )
 
-// info describes a node.
+// info describes a node, under its own name or that of a link to it. Sys is its path without links.
 type info struct {
-	*node
+	node *node
+	name string
+	at   string
 	when time.Time
 }
 
 func (i info) Name() string       { return i.name }
-func (i info) Size() int64        { return i.size }
-func (i info) Mode() fs.FileMode  { return i.mode }
+func (i info) Size() int64        { return i.node.size }
+func (i info) Mode() fs.FileMode  { return i.node.mode }
 func (i info) ModTime() time.Time { return i.when }
-func (i info) IsDir() bool        { return i.mode.IsDir() }
-func (i info) Sys() any           { return nil }
+func (i info) IsDir() bool        { return i.node.mode.IsDir() }
+func (i info) Sys() any           { return i.at }
 
 // openFile is a file that was opened.
 type openFile struct {

@@ -236,21 +236,12 @@ func (s *store) object(kind plumbing.ObjectType, id plumbing.Hash, limit int64) 
 	return data, err
 }
 
-// contentError is a fault of what was committed, not of the store: building it
-// anew would not help.
-type contentError struct{ text string }
-
-func (e contentError) Error() string { return e.text }
-
-// atFault says whether an error is a fault of what was committed.
-func atFault(err error) bool {
-	_, ok := errors.AsType[contentError](err)
-	return ok
-}
-
-func tooLarge(size, limit int64, err error) error {
+// entries returns the entries of a directory, in git's order. It is the only reader of directories. A directory that
+// git itself would not write is a contentError, and so has one reading only.
+func (s *store) entries(id plumbing.Hash) ([]object.TreeEntry, error) {
+	text, err := s.object(plumbing.TreeObject, id, maxTree)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return contentError{fmt.Sprintf("%d bytes, larger than the limit of %d MiB", size, limit>>20)}
+	return parseDirectory(text)
 }

@@ -37,23 +37,136 @@ func TestFS(t *testing.T) {
 	}
 }
 
+// linked makes a state repository with links of all kinds.
+func linked(t *testing.T, dir string) {
+	t.Helper()
+	for name, text := range map[string]string{"a": "1", "dir/b": "2", "dir/deep/c": "3", "run": "#!"} {
+		must(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755))
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	must(t, os.Chmod(filepath.Join(dir, "run"), 0o755))
+	for name, target := range map[string]string{
+		"file": "a", "again": "file", "tree": "dir", "dir/up": "../a", "dir/deep/d": "../../tree/b", "program": "./run",
+		"etc": "/etc", "above": "../x", "through": "dir/../../x", "nothing": "none", "git": ".git/config",
+		"loop": "loop", "one": "two", "two": "one", "dir/deep/back": "..", "over": "above", "below": "a/b", "tree2": "tree/deep/",
+	} {
+		must(t, os.Symlink(target, filepath.Join(dir, name)))
+	}
+}
+
+// walked lists what a walk of a tree finds, with the contents of files.
+func walked(t *testing.T, fsys fs.FS) string {
+	t.Helper()
+	var out []string
+	must(t, fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		line := d.Type().String()[:1] + " " + name
+		if info, err := d.Info(); err != nil {
+			return err
+		} else if d.Type().IsRegular() {
+			data, err := fs.ReadFile(fsys, name)
+			if err != nil {
+				return err
+			}
+			line += fmt.Sprintf(" %o %s", info.Mode(), data)
+		} else if d.Type() == fs.ModeSymlink {
+			_, err := fs.ReadFile(fsys, name)
+			line = err.Error()
+		}
+		out = append(out, line)
+		return err
+	}))
+	return strings.Join(out, "\n") + "\n"
+}
+
+// TestLinks: links that stay in the repository are what they lead to. Others are refused by name when they are read,
+// and a commit and its work tree are the same.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t)
-	u.write("a", "1")
-	must(t, os.Symlink("/etc", filepath.Join(u.work, "etc")))
+	linked(t, u.work)
 	u.commit()
 	fsys := layer(t, open(t, t.TempDir(), Source{Name: "main", URL: u.dir}))
-	for _, path := range []string{"etc", "etc/passwd"} {
-		_, err := fs.ReadFile(fsys, path)
-		expect(t, err, "etc is a symbolic link in the repository: pullet reads regular files only")
-		_, err = fs.Stat(fsys, path)
-		expect(t, err, "symbolic link")
+	got := walked(t, fsys)
+	want := `d .
+- a 644 1
+read above: is a symbolic link to ../x, which is outside of the repository
+- again 644 1
+read below: is a symbolic link to a/b, which is not in the repository
+d dir
+- dir/b 644 2
+d dir/deep
+read dir/deep/back: is a symbolic link to .., which leads back to a directory that the link is in
+- dir/deep/c 644 3
+- dir/deep/d 644 2
+- dir/up 644 1
+read etc: is a symbolic link to /etc, which is outside of the repository
+- file 644 1
+read git: is a symbolic link to .git/config, which is not in the repository
+read loop: is a symbolic link to loop, which leads through more than 1000 names and links
+read nothing: is a symbolic link to none, which is not in the repository
+read one: is a symbolic link to two, which leads through more than 1000 names and links
+read over: is a symbolic link to above, which leads to ../x, which is outside of the repository
+- program 755 #!
+- run 755 #!
+read through: is a symbolic link to dir/../../x, which is outside of the repository
+d tree
+- tree/b 644 2
+d tree/deep
+read tree/deep/back: dir/deep/back is a symbolic link to .., which leads back to a directory that the link is in
+- tree/deep/c 644 3
+- tree/deep/d 644 2
+- tree/up 644 1
+d tree2
+read tree2/back: dir/deep/back is a symbolic link to .., which leads back to a directory that the link is in
+- tree2/c 644 3
+- tree2/d 644 2
+read two: is a symbolic link to one, which leads to two, which leads through more than 1000 names and links
+`
+	if got != want {
+		t.Errorf("got:\n%swant:\n%s", got, want)
 	}
-	entries, err := fs.ReadDir(fsys, ".")
+	for _, name := range []string{"etc", "etc/passwd"} {
+		_, err := fs.Stat(fsys, name)
+		expect(t, err, "stat "+name, "is a symbolic link to /etc, which is outside of the repository")
+	}
+	work, err := WorkTree(t.Context(), u.work)
 	must(t, err)
-	if got := fmt.Sprint(entries); got != "[- a L etc]" {
-		t.Error(got)
+	if same := walked(t, work); same != got {
+		t.Errorf("the work tree is another:\n%s", same)
+	}
+}
+
+// TestLinkBombs: links do not make a tree that has no end.
+func TestLinkBombs(t *testing.T) {
+	t.Parallel()
+	wide, deep, many := t.TempDir(), t.TempDir(), t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(wide, "0"), 0o755))
+	must(t, os.WriteFile(filepath.Join(wide, "0/file"), nil, 0o600))
+	must(t, os.MkdirAll(filepath.Join(deep, "0"), 0o755))
+	must(t, os.WriteFile(filepath.Join(deep, "0/file"), nil, 0o600))
+	for i := range 101 {
+		must(t, os.MkdirAll(filepath.Join(deep, fmt.Sprint(i+1)), 0o755))
+		must(t, os.Symlink(fmt.Sprintf("../%d", i), filepath.Join(deep, fmt.Sprint(i+1), "down")))
+	}
+	for i := range 10 {
+		must(t, os.MkdirAll(filepath.Join(wide, fmt.Sprint(i+1)), 0o755))
+		for j := range 5 {
+			must(t, os.Symlink(fmt.Sprintf("../%d", i), filepath.Join(wide, fmt.Sprint(i+1), fmt.Sprint(j))))
+		}
+	}
+	for i := range maxLinks + 1 {
+		must(t, os.Symlink("x", filepath.Join(many, fmt.Sprint(i))))
+	}
+	for dir, want := range map[string]string{
+		wide: "more paths than the limit of 1000000, with those behind symbolic links",
+		deep: `"down": deeper than the limit of 100, over symbolic links`,
+		many: "more symbolic links than the limit of 10000",
+	} {
+		_, err := WorkTree(t.Context(), dir)
+		expect(t, err, want)
+		if _, _, refused := Refused(err); !refused {
+			t.Errorf("hosts would not refuse it: %v", err)
+		}
 	}
 }
 

@@ -15,7 +15,7 @@ func (c *Catalog) File(name string) ([]byte, error) {
 	}
 	p, ok := c.repo.locate(full)
 	if !ok {
-		hint := DidYouMean(name, filesBelow(c.repo.layers, "files"))
+		hint := c.repo.unseenHint(full, DidYouMean(name, filesBelow(c.repo.layers, "files")))
 		return nil, fmt.Errorf("there is no %s in the repository%s", full, inBrackets(hint))
 	}
 	if IsSealed(full) {

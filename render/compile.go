@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"io/fs"
 	"reflect"
 	"slices"
 	"strings"
@@ -184,10 +183,11 @@ func (r *crossReferences) conditions(cond Conditions, job string) {
 func (f *documents) base(name string) []*document {
 	var out []*document
 	for _, l := range f.c.repo.layers {
-		if _, err := fs.Stat(l.FS, name); err != nil {
+		p, ok := locateIn(l, name)
+		if !ok {
 			continue
 		}
-		if doc := f.render(place{l, name}, true); doc != nil && doc.root != nil {
+		if doc := f.render(p, true); doc != nil && doc.root != nil {
 			out = append(out, doc)
 		}
 	}

@@ -259,6 +259,7 @@ func (d *deferred) failed(err error) *Error {
 		message = d.text + ": " + message
 	}
 	out := d.src.errorAt(d.src.pos(int(d.at)), "%s", message)
+	out.cause = err
 	out.reads(readsServices(d.text), readsServers(d.text), err)
 	return out
 }

@@ -122,7 +122,7 @@ func (r *Repository) locateExecutable(e *Extension) ErrorList {
 	p, ok := r.locate(name)
 	if !ok {
 		bad := e.ErrorAt([]string{"file"}, "file: there is no %s in the repository", name)
-		bad.Hint = DidYouMean(e.File, filesBelow(r.layers, "extensions"))
+		bad.Hint = r.unseenHint(name, DidYouMean(e.File, filesBelow(r.layers, "extensions")))
 		return ErrorList{bad}
 	}
 	e.executable = p

@@ -75,7 +75,7 @@ func (r *Repository) readSigned(e *Extension) ErrorList {
 		p, ok := r.locate(f.name)
 		if !ok {
 			bad := e.badField("signature", "there is no %s in the repository", f.name)
-			bad.Hint = f.hint
+			bad.Hint = r.unseenHint(f.name, f.hint)
 			return ErrorList{bad}
 		}
 		content, err := readAtMost(p, MaxSigned)

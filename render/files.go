@@ -31,10 +31,8 @@ func (c *Catalog) Below(name string) ([]TreeFile, error) {
 			case err != nil || d.IsDir():
 				return err
 			case !d.Type().IsRegular():
-				return fmt.Errorf(
-					"%s is no regular file: links of a repository are not followed",
-					c.repo.displayName(place{l, p}),
-				)
+				_, err := fs.Stat(l.FS, p)
+				return fmt.Errorf("%s cannot be read: %w", c.repo.displayName(place{l, p}), plainFSError(err))
 			}
 			info, err := d.Info()
 			if err == nil && p != full {
@@ -53,5 +51,5 @@ func (c *Catalog) Below(name string) ([]TreeFile, error) {
 	if c.repo.exists(full) {
 		return nil, fmt.Errorf("%s is a file, not a directory", full)
 	}
-	return nil, fmt.Errorf("there is no directory %s in the repository", full)
+	return nil, fmt.Errorf("there is no directory %s in the repository%s", full, inBrackets(c.repo.unseenHint(full, "")))
 }

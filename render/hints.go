@@ -293,5 +293,5 @@ func (r *Repository) fileHint(dir, name string) string {
 	case r.exists(dir + "/" + bare + ".yml"):
 		return fmt.Sprintf("rename %s/%s.yml to .yaml", dir, bare)
 	}
-	return DidYouMean(name, r.names(dir))
+	return r.unseenHint(dir+"/"+name+".yaml", DidYouMean(name, r.names(dir)))
 }

@@ -93,9 +93,24 @@ func (r *Repository) locate(name string) (place, bool) {
 	return place{}, false
 }
 
+// isRefused reports the error of a file that exists and is never read, such as a link that leads out of the repository.
+func isRefused(err error) bool { return errors.As(err, new(interface{ Refused() })) }
+
+// locateIn finds a file in a layer, also one that is refused: reading it is the error.
 func locateIn(l Layer, name string) (place, bool) {
 	info, err := fs.Stat(l.FS, name)
-	return place{l, name}, err == nil && info.Mode().IsRegular()
+	return place{l, name}, err == nil && info.Mode().IsRegular() || isRefused(err)
+}
+
+// unseenHint says why the file of a work tree would not be in a commit, or returns another hint.
+func (r *Repository) unseenHint(name, hint string) string {
+	for _, l := range r.layers {
+		var unseen interface{ Unseen() string }
+		if _, err := fs.Stat(l.FS, name); errors.As(err, &unseen) {
+			return unseen.Unseen()
+		}
+	}
+	return hint
 }
 
 func (r *Repository) exists(name string) bool {
@@ -103,13 +118,16 @@ func (r *Repository) exists(name string) bool {
 	return ok
 }
 
-// list are the YAML files below a folder, of all layers.
+// list are the YAML files below a folder, of all layers, and what is refused there: reading it is the error.
 func (r *Repository) list(dir string) []string {
 	seen := map[string]bool{}
 	for _, l := range r.layers {
 		// A folder that a layer does not have is an empty one.
 		_ = fs.WalkDir(l.FS, dir, func(p string, d fs.DirEntry, err error) error {
-			if err == nil && d.Type().IsRegular() && (path.Ext(p) == ".yaml" || path.Ext(p) == ".yml") {
+			switch {
+			case isRefused(err), err == nil && d.Type()&fs.ModeSymlink != 0:
+				seen[p] = true
+			case err == nil && d.Type().IsRegular() && (path.Ext(p) == ".yaml" || path.Ext(p) == ".yml"):
 				seen[p] = true
 			}
 			return nil

@@ -15,6 +15,7 @@ type TextFile struct {
 	Dir  string // jobs, vars, ...; pullet.yaml itself
 	Name string // below Dir
 	Path string // in its layer
+	Real string // Path without links; the same for all links to a file
 	Text string // "" where the file is none, or too large
 	src  *source
 }
@@ -47,9 +48,12 @@ func (r *Repository) Texts() []TextFile {
 				if err != nil || !d.Type().IsRegular() || strings.HasPrefix(d.Name(), ".") {
 					return nil
 				}
-				f := TextFile{Dir: dir, Name: strings.TrimPrefix(p, dir+"/"), Path: p}
+				f := TextFile{Dir: dir, Name: strings.TrimPrefix(p, dir+"/"), Path: p, Real: p}
 				if info, err := d.Info(); err == nil && info.Size() <= maxSearched {
 					f.Text = readText(l.FS, p)
+					if at, known := info.Sys().(string); known {
+						f.Real = at
+					}
 				}
 				f.src = &source{path: r.displayName(place{l, p}), text: f.Text}
 				out = append(out, f)

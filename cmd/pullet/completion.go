@@ -278,8 +278,8 @@ func (a completions) runs(context.Context, []string, string) ([]string, error) {
 }
 
 // inventoryNames are the nodes of a state repository in a directory.
-func inventoryNames(_ context.Context, args []string, _ string) ([]string, error) {
-	repo, _, err := openDir(args)
+func inventoryNames(ctx context.Context, args []string, _ string) ([]string, error) {
+	repo, _, err := openDir(ctx, args)
 	if err != nil {
 		return nil, err
 	}

@@ -23,8 +23,8 @@ func explainCommand(a *app) *cobra.Command {
 			"  pullet explain job.steps.conditions.when.retry\n" +
 			"  pullet explain pullet.rollout.rollingRules\n  pullet explain config.agent.splay\n  pullet explain server.os\n" +
 			"  pullet explain toYaml",
-		RunE: func(_ *cobra.Command, args []string) error {
-			topics, err := allTopics()
+		RunE: func(cmd *cobra.Command, args []string) error {
+			topics, err := allTopics(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -52,9 +52,9 @@ func explainCommand(a *app) *cobra.Command {
 }
 
 // allTopics are those of pullet, and the extensions of the repository in the current directory.
-func allTopics() ([]reference.Topic, error) {
+func allTopics(ctx context.Context) ([]reference.Topic, error) {
 	topics, err := reference.Topics()
-	for _, e := range extensionsHere() {
+	for _, e := range extensionsHere(ctx) {
 		topics = append(topics, reference.OfExtension(e))
 	}
 	return topics, err
@@ -62,8 +62,8 @@ func allTopics() ([]reference.Topic, error) {
 
 // extensionsHere are those of the repository in the current directory, if it is one. What is wrong with them is for
 // validate to say.
-func extensionsHere() []*render.Extension {
-	repo, _, err := openDir(nil)
+func extensionsHere(ctx context.Context) []*render.Extension {
+	repo, _, err := openDir(ctx, nil)
 	if err != nil {
 		return nil
 	}
@@ -72,8 +72,8 @@ func extensionsHere() []*render.Extension {
 }
 
 // topicNames are the topics at the level of what was typed.
-func topicNames(_ context.Context, _ []string, typed string) ([]string, error) {
-	topics, err := allTopics()
+func topicNames(ctx context.Context, _ []string, typed string) ([]string, error) {
+	topics, err := allTopics(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -179,7 +179,7 @@ func (f *nodeFlags) add(c *cobra.Command) {
 
 // compile makes the catalog of the repository in a directory for the node.
 func (f *nodeFlags) compile(ctx context.Context, args []string) (*render.Repository, *render.Catalog, error) {
-	repo, _, err := openDir(args)
+	repo, _, err := openDir(ctx, args)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -30,7 +30,7 @@ type eventGraph struct {
 
 // printEvents draws what leads to what in the repository of a directory, on one node or on all.
 func printEvents(ctx context.Context, a *app, of nodeFlags, args []string) error {
-	repo, _, err := openDir(args)
+	repo, _, err := openDir(ctx, args)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func initCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "init [DIR]", GroupID: "repo", Args: upToOne,
 		Short: "Start a state repository: a small one that validates",
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := "."
 			if len(args) > 0 {
 				dir = args[0]
@@ -33,7 +33,7 @@ func initCommand(a *app) *cobra.Command {
 			if err := copyNew(files, dir); err != nil {
 				return err
 			}
-			if err := writeSchemas(filepath.Join(dir, schemaDir)); err != nil {
+			if err := writeSchemas(cmd.Context(), filepath.Join(dir, schemaDir)); err != nil {
 				return err
 			}
 			fmt.Fprintf(

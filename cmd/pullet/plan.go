@@ -3,12 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/internal/agent"
 	"github.com/pullet/pullet/puller"
 )
@@ -21,7 +23,10 @@ func planCommand(a *app) *cobra.Command {
 		Short: "Show what a pull would change on this node, with diffs",
 		Long: "Plan fetches and renders as a pull does, and compares the result with the node. It touches nothing,\n" +
 			"here or in the fleet's record. With DIR it takes a state repository as it stands in that directory\n" +
-			"instead.\n" +
+			"instead, as a pull would read its commit.\n" +
+			"\n" +
+			"Some answers take commands that the repository wrote: unless, onlyif, macros, checks of extensions. They\n" +
+			"run with your rights. Of DIR they do not run without --run, and such steps count as changes.\n" +
 			"\n" +
 			"EXIT STATUS\n" +
 			"  0  nothing is wrong\n" +
@@ -30,9 +35,12 @@ func planCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			dir := ""
 			if len(args) > 0 {
-				if _, dir, err = openDir(args); err != nil {
+				if _, dir, err = openDir(cmd.Context(), args); err != nil {
 					return err
 				}
+			}
+			if o.Run && dir == "" {
+				return usage(errors.New("--run is for DIR: a plan of this node's repositories always runs them"))
 			}
 			config, done, err := a.planConfig(dir)
 			if err != nil {
@@ -52,6 +60,7 @@ func planCommand(a *app) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&detailed, "detailed-exitcode", false, "tell by the exit code whether something would change")
+	c.Flags().BoolVar(&o.Run, "run", false, "run the commands of the repository in DIR that answers need")
 	c.Flags().BoolVar(&o.PruneAll, "prune-all", false, "show what pull --prune-all would remove")
 	c.Flags().BoolVar(&o.PruneRemoved, "prune-removed", false, "show what pull --prune-removed would remove")
 	return c
@@ -94,9 +103,24 @@ func (a *app) printPlan(out *agent.Outcome, detailed bool) error {
 	if !done {
 		a.printReport(out.Report, true)
 		recap(a.out, fmt.Sprintf("Plan for %s", out.Version), out.Report)
+		printUnevaluated(a.out, out.Report)
 	}
 	if code := exitCode(out, detailed); code != 0 && (detailed || code == agent.ExitError) {
 		return &exit{code, nil}
 	}
 	return nil
+}
+
+// printUnevaluated says for how many steps the commands of the repository did not run.
+func printUnevaluated(w io.Writer, r *apply.Report) {
+	n := 0
+	for _, s := range r.Steps {
+		if s.Unevaluated != "" {
+			n++
+		}
+	}
+	if n > 0 {
+		const hint = "hint: --run runs the commands of the repository to evaluate them"
+		fmt.Fprintf(w, "not evaluated: %s; %s\n", count(n, "step"), hint)
+	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -88,7 +89,7 @@ func outline(ts *testscript.TestScript, neg bool, args []string) {
 	var out strings.Builder
 	for _, system := range []string{"debian", "rocky", "opensuse"} {
 		fmt.Fprintf(&out, "%s on %s\n", args[0], system)
-		repo, _, err := openDir([]string{ts.MkAbs("repo")})
+		repo, _, err := openDir(context.Background(), []string{ts.MkAbs("repo")})
 		ts.Check(err)
 		in, err := (&nodeFlags{node: args[0], facts: ts.MkAbs("facts/" + system + ".json")}).input(repo)
 		ts.Check(err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,8 +25,9 @@ func factNames() []string {
 	return out
 }
 
-// openDir is a state repository as it stands in a directory, committed or not.
-func openDir(args []string) (*render.Repository, string, error) {
+// openDir is a state repository as it stands in a directory, committed or not. The repository is there also with an
+// error that says why hosts refuse it (puller.Refused), if it can be read.
+func openDir(ctx context.Context, args []string) (*render.Repository, string, error) {
 	dir := "."
 	if len(args) > 0 {
 		dir = args[0]
@@ -39,11 +41,11 @@ func openDir(args []string) (*render.Repository, string, error) {
 			dir,
 		)
 	}
-	files, err := puller.WorkTree(dir)
-	if err != nil {
+	files, err := puller.WorkTree(ctx, dir)
+	if files == nil {
 		return nil, dir, err
 	}
-	return render.Open(render.Layer{Name: "main", FS: files}), dir, nil
+	return render.Open(render.Layer{Name: "main", FS: files}), dir, err
 }
 
 // nodeNamed is a node of the inventory, or one that the labels of the command line describe.
@@ -77,7 +79,7 @@ func renderCommand(a *app) *cobra.Command {
 		Use: "render [DIR] --node NAME", GroupID: "repo", Args: upToOne,
 		Short: "Show the catalog of a state repository for any node",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			repo, _, err := openDir(args)
+			repo, _, err := openDir(cmd.Context(), args)
 			if err != nil {
 				return err
 			}

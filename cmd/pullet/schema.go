@@ -28,16 +28,16 @@ func schemaCommand(a *app) *cobra.Command {
 			"In a state repository the names of its extensions are known, too: write the schemas again when there\n" +
 			"is a new one.",
 		Example: "  pullet schema jobs\n  pullet schema --write .pullet/schema",
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case dir != "" && len(args) > 0:
 				return &exit{exitUsage, fmt.Errorf("--write writes all kinds: leave %s out", args[0])}
 			case dir != "":
-				return writeSchemas(dir)
+				return writeSchemas(cmd.Context(), dir)
 			case len(args) == 0:
 				return listKinds(a)
 			}
-			schemas, err := reference.Schemas(extensionNames()...)
+			schemas, err := reference.Schemas(extensionNames(cmd.Context())...)
 			if err != nil {
 				return err
 			}
@@ -76,9 +76,9 @@ func kindNames(context.Context, []string, string) ([]string, error) {
 }
 
 // extensionNames are the actions that the repository in the current directory brings itself.
-func extensionNames() []string {
+func extensionNames(ctx context.Context) []string {
 	var out []string
-	for _, e := range extensionsHere() {
+	for _, e := range extensionsHere(ctx) {
 		out = append(out, e.Name)
 	}
 	return out
@@ -118,11 +118,11 @@ func schemaText(schema map[string]any) ([]byte, error) {
 }
 
 // writeSchemas writes the schemas of all kinds into a directory, over those of another version of pullet.
-func writeSchemas(dir string) error {
+func writeSchemas(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	schemas, err := reference.Schemas(extensionNames()...)
+	schemas, err := reference.Schemas(extensionNames(ctx)...)
 	if err != nil {
 		return err
 	}

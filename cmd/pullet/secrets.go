@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -48,8 +49,8 @@ type secretsCmd struct {
 }
 
 // rules are those of the repository.
-func (s *secretsCmd) rules() (*secrets.Rules, error) {
-	repo, _, err := openDir([]string{s.dir})
+func (s *secretsCmd) rules(ctx context.Context) (*secrets.Rules, error) {
+	repo, _, err := openDir(ctx, []string{s.dir})
 	if err != nil {
 		return nil, err
 	}
@@ -177,6 +178,9 @@ func (s *secretsCmd) put(name string, text []byte, keys []trust.Recipient) error
 		return err
 	}
 	defer root.Close()
+	if target, err := root.Readlink(name); err == nil {
+		return fmt.Errorf("%s is a symbolic link to %s; hint: name the file that it leads to", name, target)
+	}
 	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
 	}

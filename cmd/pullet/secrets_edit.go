@@ -32,7 +32,7 @@ func (s *secretsCmd) edit(ctx context.Context, name string) error {
 	if err := secrets.CheckPath(name); err != nil {
 		return usage(err)
 	}
-	rules, err := s.rules()
+	rules, err := s.rules(ctx)
 	if err != nil {
 		return err
 	}

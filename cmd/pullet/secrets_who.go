@@ -30,8 +30,8 @@ func (s *secretsCmd) whoCommand() *cobra.Command {
 		Long: "Who lists the hosts and people that secrets.yaml names as readers of a file, or of all files, and whether\n" +
 			"the file is encrypted for them. It needs no key. The header of a file names SSH keys; of age keys it says\n" +
 			"only how many there are.",
-		RunE: func(_ *cobra.Command, args []string) error {
-			rules, err := s.rules()
+		RunE: func(cmd *cobra.Command, args []string) error {
+			rules, err := s.rules(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -134,8 +134,8 @@ func (s *secretsCmd) rekeyCommand() *cobra.Command {
 			"changed. Use it when a host or a person came or went, and to replace keys. What somebody could read\n" +
 			"before stays readable in the history of the repository: rekey names them, and the values have to be\n" +
 			"changed.",
-		RunE: func(_ *cobra.Command, args []string) error {
-			rules, err := s.rules()
+		RunE: func(cmd *cobra.Command, args []string) error {
+			rules, err := s.rules(cmd.Context())
 			if err != nil {
 				return err
 			}

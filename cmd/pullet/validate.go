@@ -15,6 +15,7 @@ import (
 	"github.com/pullet/pullet/apply/action"
 	"github.com/pullet/pullet/apply/action/extension"
 	"github.com/pullet/pullet/internal/agent"
+	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/render/facts"
 	"github.com/pullet/pullet/render/lint"
@@ -44,14 +45,6 @@ func validateCommand(a *app) *cobra.Command {
 			"  1  something is, or --strict and there are warnings\n" +
 			"  64 the command line is wrong",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			repo, dir, err := openDir(args)
-			if err != nil {
-				return err
-			}
-			own, err := ownVars(hostVars)
-			if err != nil {
-				return err
-			}
 			if timeout <= 0 {
 				return usage(fmt.Errorf("--timeout %s: write a time such as 10m", timeout))
 			}
@@ -61,16 +54,13 @@ func validateCommand(a *app) *cobra.Command {
 			)
 			ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, late)
 			defer cancel()
-			show, stop := newProgress(ctx, a.err)
-			checked, mistakes, err := validate(ctx, repo, only, others, own, show)
-			stop()
+			checked, mistakes, err := validateDir(ctx, a, args, only, others, hostVars)
 			if errors.Is(context.Cause(ctx), late) {
 				return late
 			}
 			if err != nil {
 				return err
 			}
-			mistakes = append(mistakes, unfetched(dir)...)
 			if strict {
 				for _, m := range mistakes {
 					if m.Severity == render.Warning {
@@ -91,6 +81,38 @@ func validateCommand(a *app) *cobra.Command {
 	durationVar(c.Flags(), &timeout, "timeout", 10*time.Minute, "how long it may take, for all nodes together")
 	c.Flags().BoolVar(&strict, "strict", false, "take warnings for mistakes")
 	return c
+}
+
+// validateDir gathers what is wrong with the repository in a directory, also if hosts refuse it as a whole.
+func validateDir(
+	ctx context.Context, a *app, args []string, only string, factFiles []string, hostVars string,
+) (checked int, mistakes render.ErrorList, err error) {
+	own, err := ownVars(hostVars)
+	if err != nil {
+		return 0, nil, err
+	}
+	repo, _, err := openDir(ctx, args)
+	name, why, refused := puller.Refused(err)
+	if err != nil && !refused {
+		return 0, nil, err
+	}
+	if repo != nil {
+		show, stop := newProgress(ctx, a.err)
+		checked, mistakes, err = validate(ctx, repo, only, factFiles, own, show)
+		stop()
+		if err != nil {
+			return checked, nil, err
+		}
+		noted, err := keptElsewhere(ctx, repo.Layers()[0].FS)
+		if err != nil {
+			return checked, nil, err
+		}
+		mistakes = append(mistakes, noted...)
+	}
+	if refused {
+		mistakes = append(mistakes, &render.Error{Pos: render.Position{File: name}, Message: why})
+	}
+	return checked, mistakes, nil
 }
 
 // validate compiles and binds for each node and gathers the mistakes and warnings. The own variables override those of
@@ -248,8 +270,11 @@ func sampleView(nodes []render.Node) render.View {
 	return v
 }
 
-// githubEscape is how a message stands in one line of a GitHub workflow command.
-var githubEscape = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+// githubMessage and githubProperty escape the message and the properties of a GitHub workflow command.
+var (
+	githubMessage  = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	githubProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+)
 
 // printMistakes prints what validate found, in the form that was asked for.
 func printMistakes(a *app, checked int, mistakes render.ErrorList) error {
@@ -288,15 +313,14 @@ func printMistakes(a *app, checked int, mistakes render.ErrorList) error {
 
 // githubLine is a finding as a workflow command of GitHub.
 func githubLine(m *render.Error) string {
-	at := "file=" + m.Pos.File
+	at := "file=" + githubProperty.Replace(m.Pos.File)
 	if m.Pos.Line > 0 {
 		at += fmt.Sprintf(",line=%d,col=%d", m.Pos.Line, m.Pos.Col)
 	}
-	text := strings.TrimPrefix(m.Error(), m.Pos.String()+": ")
-	level := m.Severity.String()
-	text = strings.TrimPrefix(text, level+": ")
+	text, level := *m, m.Severity.String()
+	text.Pos, text.Severity = render.Position{}, render.Mistake
 	if m.Severity == render.Note {
 		level = "notice"
 	}
-	return fmt.Sprintf("::%s %s::%s", level, at, githubEscape.Replace(text))
+	return fmt.Sprintf("::%s %s::%s", level, at, githubMessage.Replace(text.Error()))
 }

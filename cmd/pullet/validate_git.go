@@ -2,119 +2,79 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
-	"slices"
 	"strings"
 
-	"github.com/go-git/go-git/v5/plumbing/format/gitattributes"
-
-	"github.com/pullet/pullet/internal/gitremote"
+	"github.com/pullet/pullet/internal/gitrules"
 	"github.com/pullet/pullet/render"
 )
 
-// unfetched finds what git keeps elsewhere than in the repository, so that a host refuses the commit. The work tree
-// shows that where git notes it: a file from LFS is there with its content. A pointer that was never fetched shows
-// itself.
-func unfetched(dir string) (found render.ErrorList) {
-	var files []string
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // what cannot be read, others report
-		switch {
-		case err != nil:
-			return nil
-		case d.IsDir() && d.Name() == ".git":
-			return fs.SkipDir
-		case !d.Type().IsRegular():
-			return nil
+// keptElsewhere finds what git notes of submodules and LFS, so that a host refuses the commit. In the work tree a file
+// from LFS has its content, and so only the notes show it.
+func keptElsewhere(ctx context.Context, files fs.FS) (found render.ErrorList, err error) {
+	var names []string
+	err = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			names = append(names, name)
 		}
-		if name, err := filepath.Rel(dir, path); err == nil {
-			files = append(files, filepath.ToSlash(name))
-		}
-		return nil
+		return errors.Join(err, ctx.Err())
 	})
-	attributes := map[string][]byte{}
-	for _, name := range files {
-		noted := name == ".gitmodules" || path.Base(name) == ".gitattributes"
-		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || !noted && info.Size() >= gitremote.MaxPointer {
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if name != ".gitmodules" && path.Base(name) != ".gitattributes" {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		switch {
-		case err != nil:
-		case noted:
-			found = append(found, keptElsewhere(name, text, files)...)
-			if path.Base(name) == ".gitattributes" {
-				attributes[name] = text
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		number := 0
+		for line := range bytes.Lines(text) {
+			number++
+			e, err := noted(ctx, name, strings.TrimSpace(string(line)), names)
+			if err != nil {
+				return nil, err
 			}
-		case gitremote.IsPointer(text):
-			found = append(
-				found,
-				&render.Error{
-					Pos:     render.Position{File: name, Line: 1, Col: 1},
-					Message: "this is the pointer of a file that is kept in git LFS, which hosts do not fetch",
-					Hint:    inRepository,
-				},
-			)
+			if e != nil {
+				e.Pos = render.Position{File: name, Line: number, Col: 1}
+				found = append(found, e)
+			}
 		}
 	}
-	if f, is := gitremote.Filtered(attributes, files); is {
-		found = append(found, &render.Error{Pos: render.Position{File: f.Name, Line: 1, Col: 1}, Message: f.Error()})
-	}
-	return found
+	return found, nil
 }
 
-const inRepository = "put the file into the repository as it is"
-
-// keptElsewhere reads what git notes of submodules and LFS.
-func keptElsewhere(name string, text []byte, files []string) (found render.ErrorList) {
-	number := 0
-	for line := range bytes.Lines(text) {
-		number++
-		line := strings.TrimSpace(string(line))
-		at := render.Position{File: name, Line: number, Col: 1}
-		if name == ".gitmodules" && strings.HasPrefix(line, "[submodule ") {
-			found = append(
-				found,
-				&render.Error{
-					Pos:     at,
-					Message: line + ": hosts refuse a commit with submodules",
-					Hint:    "put its files into the repository",
-				},
-			)
+// noted returns what is wrong with a line of a .gitmodules or .gitattributes file.
+func noted(ctx context.Context, name, line string, files []string) (*render.Error, error) {
+	if name == ".gitmodules" {
+		if !strings.HasPrefix(line, "[submodule ") {
+			return nil, nil
 		}
-		if strings.HasSuffix(name, ".gitattributes") && strings.Contains(line, "filter=lfs") &&
-			!strings.HasPrefix(line, "#") {
-			e := &render.Error{
-				Pos:      at,
-				Severity: render.Warning,
-				Message:  "hosts refuse a commit with files that are kept in git LFS",
-				Hint:     inRepository,
-			}
-			if first := firstMatch(path.Dir(name), strings.Fields(line)[0], files); first != "" {
-				e.Severity, e.Message = render.Mistake, first+" is kept in git LFS, and hosts refuse a commit with such files"
-			}
-			found = append(found, e)
-		}
+		return &render.Error{
+			Message: line + ": hosts refuse a commit with submodules",
+			Hint:    "put its files into the repository",
+		}, nil
 	}
-	return found
-}
-
-// firstMatch is the first file that a pattern of gitattributes(5) in a directory means; "" is none, as for a pattern
-// with a slash at its end.
-func firstMatch(dir, text string, files []string) string {
-	if strings.HasSuffix(text, "/") {
-		return ""
+	if !strings.Contains(line, "filter=lfs") || strings.HasPrefix(line, "#") {
+		return nil, nil
 	}
-	var above []string
-	if dir != "." {
-		above = strings.Split(dir, "/")
+	e := &render.Error{
+		Severity: render.Warning,
+		Message:  "hosts refuse a commit with files that are kept in git LFS",
+		Hint:     "put the file into the repository as it is",
 	}
-	pattern := gitattributes.ParsePattern(text, above)
-	i := slices.IndexFunc(files, func(name string) bool { return pattern.Match(strings.Split(name, "/")) })
-	if i < 0 {
-		return ""
+	filters, err := gitrules.ReadFilters(map[string][]byte{name: []byte(line)})
+	if err != nil {
+		return nil, err
 	}
-	return files[i]
+	first, found, err := filters.First(ctx, files, func(filter string) bool { return filter == "lfs" })
+	if found {
+		e.Severity, e.Message = render.Mistake, first.Name+" is kept in git LFS, and hosts refuse a commit with such files"
+	}
+	return e, err
 }

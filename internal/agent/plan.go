@@ -12,8 +12,8 @@ import (
 )
 
 // Plan compares the node with the version that a pull would bring it to, or, where dir is given, with the state
-// repository that stands in that directory; of the options it takes those of pruning. Nothing is touched: not the host,
-// not the fleet's record, not the journal.
+// repository that stands in that directory; of the options it takes Run and those of pruning. Nothing is touched: not
+// the host, not the fleet's record, not the journal. Nothing that a directory wants to run is run, unless Run says so.
 func (a *Agent) Plan(ctx context.Context, dir string, o Options) (*Outcome, error) {
 	p := a.pull(ctx, o)
 	p.out.warn(p.config.openSecrets(warned)...)
@@ -37,7 +37,7 @@ func (a *Agent) Plan(ctx context.Context, dir string, o Options) (*Outcome, erro
 		return p.out, err
 	}
 	host := a.host(p.out.Version.ID)
-	host.Fleet = p.compiler.fleet()
+	host.Fleet, host.Untrusted = p.compiler.fleet(), dir != "" && !o.Run
 	ctx, cancel := context.WithTimeout(ctx, a.config.Agent.Deadline.Std())
 	defer cancel()
 	p.out.ran(program.Plan(ctx, apply.Options{
@@ -56,7 +56,7 @@ func (p *pull) planned(ctx context.Context, dir string) (*compiled, error) {
 		if err != nil {
 			return nil, err
 		}
-		files, err := puller.WorkTree(dir)
+		files, err := puller.WorkTree(ctx, dir)
 		if err != nil {
 			return nil, err
 		}

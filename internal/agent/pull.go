@@ -18,6 +18,7 @@ import (
 type Options struct {
 	Wait         time.Duration           // how long to wait in all
 	AcceptRewind bool                    // accept a rewritten history of the repositories, for the whole fleet
+	Run          bool                    // in the plan of a work tree: run what it needs for its answers
 	PruneAll     bool                    // remove what jobs no longer declare also where it is more than the limit
 	PruneRemoved bool                    // remove also what removed jobs left that did not say prune: true
 	Retry        bool                    // try a version again whose files were put back here

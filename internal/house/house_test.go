@@ -30,8 +30,9 @@ var mayImport = map[string][]string{
 	"":                   {},
 	"internal/authority": {"internal/safetext", "internal/unixsocket"},
 	"internal/gitremote": {},
+	"internal/gitrules":  {},
 	"internal/freeport":  {},
-	"puller":             {"internal/safetext", "internal/gitremote", "internal/trust"},
+	"puller":             {"internal/safetext", "internal/gitremote", "internal/gitrules", "internal/trust"},
 	"internal/trust":     {},
 	"internal/safetext":  {},
 	"internal/durable":   {},
@@ -54,7 +55,7 @@ var mayImport = map[string][]string{
 	"apply/action/event":            {"apply", "internal/safetext", "render"},
 	"apply/action/extension":        {"apply", "apply/action/place", "internal/durable", "render", "internal/trust"},
 	"apply/action/file":             {"apply", "apply/action/fetch", "apply/action/place", "apply/hostfile", "render"},
-	"apply/action/git":              {"apply", "apply/action/place", "apply/hostfile", "internal/gitremote", "internal/safetext", "render"},
+	"apply/action/git":              {"apply", "apply/action/place", "apply/hostfile", "internal/gitremote", "internal/gitrules", "internal/safetext", "render"},
 	"apply/action/mount":            {"apply", "apply/action/place", "apply/hostfile", "render"},
 	"apply/action/offer":            {"apply", "internal/safetext", "render"},
 	"apply/action/pkg":              {"apply", "apply/action/fetch", "apply/action/place", "apply/hostfile", "internal/safetext", "render"},
@@ -99,7 +100,7 @@ var mayImport = map[string][]string{
 	"internal/harness/storm": {"internal/harness/chance", "internal/harness/cluster", "internal/harness/judge",
 		"internal/harness/link", "internal/harness/process", "internal/harness/rules", "puller", "scripts/overlay", "state"},
 	"internal/harness/victim": {},
-	"cmd/pullet": {"", "internal/ownfile", "internal/safetext", "internal/journal", "internal/agent", "internal/reference", "internal/gitremote", "internal/trust", "internal/secrets", "puller", "render", "render/facts", "render/lint",
+	"cmd/pullet": {"", "internal/ownfile", "internal/safetext", "internal/journal", "internal/agent", "internal/reference", "internal/gitremote", "internal/gitrules", "internal/trust", "internal/secrets", "puller", "render", "render/facts", "render/lint",
 		"state", "apply", "apply/action", "apply/action/extension", "internal/event", "lock", "internal/authority", "internal/datastore", "internal/program"},
 }
 

@@ -24,7 +24,7 @@ var knots = map[string]int{
 	"internal/agent":     11600,
 	"internal/datastore": 5700,
 	"lock":               3600,
-	"puller":             4000,
+	"puller":             3600,
 	"render":             15300,
 	"state":              11900,
 }

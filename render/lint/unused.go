@@ -131,9 +131,15 @@ func unusedFiles(r *render.Repository, files []render.TextFile) render.ErrorList
 	for _, dir := range []string{"vars", "macros", "jobs", "files", "events"} {
 		named[dir] = namesIn(files, dir)
 	}
-	var out render.ErrorList
+	used := map[string]bool{} // also through a link
 	for _, f := range files {
 		if named[f.Dir] == nil || f.Dir != "files" && !inYAML(f) || r.WasRead(f.Path) || named[f.Dir].has(f.Name) {
+			used[f.Real] = true
+		}
+	}
+	var out render.ErrorList
+	for _, f := range files {
+		if used[f.Real] {
 			continue
 		}
 		e := f.WarningAt(-1, "nothing refers to this file")

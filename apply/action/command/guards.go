@@ -47,7 +47,7 @@ func absolute(params map[string]string) error {
 // permit asks the guards. Their commands only read; run says where, as whom and for how long they do. What it returns
 // besides is the program that a guard lacks, which an earlier step may still bring.
 func (g Guards) permit(
-	h *apply.Host, run func(args []string) (apply.Output, error),
+	h *apply.Host, run func(param string, args []string) (apply.Output, error),
 ) (permitted bool, lack *apply.LackError, err error) {
 	for _, guard := range []struct {
 		path   string
@@ -67,7 +67,7 @@ func (g Guards) permit(
 		if guard.line == "" {
 			continue
 		}
-		out, err := run(apply.Shell(guard.line))
+		out, err := run(guard.param, apply.Shell(guard.line))
 		if err != nil {
 			return false, nil, fmt.Errorf("%s: %s: %w", guard.param, guard.line, err)
 		}
@@ -113,7 +113,9 @@ func (o Options) check() error {
 
 // due is the change that running would be, if the guards permit it.
 func (o Options) due(ctx context.Context, h *apply.Host, what string) (apply.Change, error) {
-	permitted, lack, err := o.permit(h, func(args []string) (apply.Output, error) { return o.run(ctx, h, args) })
+	permitted, lack, err := o.permit(h, func(param string, args []string) (apply.Output, error) {
+		return o.run(ctx, h, param, args)
+	})
 	if errors.Is(err, errNotYet) {
 		permitted, err = true, nil
 	}
@@ -125,7 +127,7 @@ func (o Options) due(ctx context.Context, h *apply.Host, what string) (apply.Cha
 
 // execute runs a command. An exit code other than 0 is an error.
 func (o Options) execute(ctx context.Context, h *apply.Host, what string, args []string) (apply.Output, error) {
-	out, err := o.run(ctx, h, args)
+	out, err := o.run(ctx, h, "the command", args)
 	if err != nil {
 		return out, fmt.Errorf("%s: %w", what, err)
 	}
@@ -139,8 +141,8 @@ func (o Options) execute(ctx context.Context, h *apply.Host, what string, args [
 // asked.
 var errNotYet = errors.New("it is not on this host")
 
-// run runs a command where, as whom and for how long the parameters say.
-func (o Options) run(ctx context.Context, h *apply.Host, args []string) (apply.Output, error) {
+// run runs a command where, as whom and for how long the parameters say. Theirs is the parameter that it stands in.
+func (o Options) run(ctx context.Context, h *apply.Host, theirs string, args []string) (apply.Output, error) {
 	if o.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.Timeout.Std())
@@ -156,5 +158,5 @@ func (o Options) run(ctx context.Context, h *apply.Host, args []string) (apply.O
 	if _, err := user.Lookup(o.User); o.User != "" && errors.As(err, new(user.UnknownUserError)) {
 		return apply.Output{}, fmt.Errorf("user %q: %w", o.User, errNotYet)
 	}
-	return h.Run(ctx, apply.Command{Args: args, Dir: dir, Env: o.Env, User: o.User})
+	return h.Run(ctx, apply.Command{Args: args, Dir: dir, Env: o.Env, User: o.User, Theirs: theirs})
 }

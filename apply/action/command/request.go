@@ -167,10 +167,10 @@ func (a *Request) reads() bool {
 
 // Check asks the guards. The server is not asked.
 func (a *Request) Check(ctx context.Context, h *apply.Host) (apply.Change, error) {
-	permitted, lack, err := a.permit(h, func(args []string) (apply.Output, error) {
+	permitted, lack, err := a.permit(h, func(param string, args []string) (apply.Output, error) {
 		ctx, cancel := context.WithTimeout(ctx, a.Timeout.Std())
 		defer cancel()
-		return h.Run(ctx, apply.Command{Args: args})
+		return h.Run(ctx, apply.Command{Args: args, Theirs: param})
 	})
 	if err != nil || !permitted {
 		return apply.Change{}, err
@@ -220,6 +220,9 @@ func (a *Request) Reads() error {
 
 // Read is the body of the answer.
 func (a *Request) Read(ctx context.Context, h *apply.Host) (string, error) {
+	if err := h.MayRun("the request"); err != nil {
+		return "", err
+	}
 	out, err := a.Apply(ctx, h, apply.Change{})
 	return out.StdOut, err
 }

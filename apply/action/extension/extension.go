@@ -153,6 +153,9 @@ func (a *extension) ask(ctx context.Context, h *apply.Host, mode string, answer 
 	fail := func(out apply.Output, format string, args ...any) (apply.Output, error) {
 		return out, a.def.named(fmt.Errorf(a.def.manifest.Name+" "+mode+": "+format, args...))
 	}
+	if err := h.MayRun("the extension"); err != nil {
+		return apply.Output{}, err
+	}
 	if err := a.def.ready(); err != nil {
 		return fail(apply.Output{}, "%w", err)
 	}

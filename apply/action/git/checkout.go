@@ -312,7 +312,7 @@ func (a *Checkout) update(
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := tree.checkout(*t); err != nil {
+	if err := tree.checkout(ctx, *t); err != nil {
 		return fmt.Errorf("%s: %w; the next run goes on", a.Name, err)
 	}
 	return tree.finish(ctx, t.commit, w)

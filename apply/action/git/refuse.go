@@ -1,6 +1,7 @@
 package git
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,11 +12,12 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/pullet/pullet/internal/gitremote"
+	"github.com/pullet/pullet/internal/gitrules"
 )
 
 // refuse says which files of a commit cannot be checked out: the repository does not hold their contents, or a filter
 // makes others of them.
-func (g *gitTree) refuse(files gitFiles) error {
+func (g *gitTree) refuse(ctx context.Context, files gitFiles) error {
 	attributes, regular := map[string][]byte{}, []string(nil)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if !files[name].mode.IsFile() || files[name].mode == filemode.Symlink {
@@ -30,7 +32,13 @@ func (g *gitTree) refuse(files gitFiles) error {
 			attributes[name] = text
 		}
 	}
-	if f, is := gitremote.Filtered(attributes, regular); is {
+	filters, err := gitrules.ReadFilters(attributes)
+	if err != nil {
+		return err
+	}
+	if f, is, err := filters.First(ctx, regular, gitrules.NotLFS); err != nil {
+		return err
+	} else if is {
 		return fmt.Errorf("%s: %w", f.Name, f)
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {

@@ -22,7 +22,7 @@ import (
 
 // checkout makes the work tree that of the target. Files that the repository does not know are left alone, unless they
 // are in the way.
-func (g *gitTree) checkout(t gitTarget) error {
+func (g *gitTree) checkout(ctx context.Context, t gitTarget) error {
 	before, err := g.before()
 	if err != nil {
 		return err
@@ -31,7 +31,7 @@ func (g *gitTree) checkout(t gitTarget) error {
 	if err != nil {
 		return err
 	}
-	if err := g.refuse(files); err != nil {
+	if err := g.refuse(ctx, files); err != nil {
 		return err
 	}
 	if err := g.mark(t.commit); err != nil {

@@ -45,7 +45,7 @@ func ask(ctx context.Context, h *apply.Host, o render.Offer) error {
 	case o.Check.HTTP != "":
 		return get(ctx, checkURL(o))
 	}
-	out, err := h.Run(ctx, apply.Command{Args: apply.Shell(o.Check.Cmd), Quiet: true})
+	out, err := h.Run(ctx, apply.Command{Args: apply.Shell(o.Check.Cmd), Quiet: true, Theirs: "check"})
 	if err == nil && out.ExitCode != 0 {
 		err = errors.New(out.Failure())
 	}

@@ -85,7 +85,7 @@ type pkgState struct {
 	config              bool   // removed, and its configuration is still there
 	broken              string // installed in part: the package manager's word for it
 	held                bool
-	auto                bool // installed because something needed it
+	auto                bool              // installed because something needed it
 	provides            map[string]string // names, with their versions; "" is none
 }
 

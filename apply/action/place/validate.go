@@ -47,7 +47,8 @@ func (p Placing) validated(
 
 // validate runs the command on a file.
 func (p Placing) validate(ctx context.Context, h *apply.Host, name, path string) error {
-	out, err := h.Run(ctx, apply.Command{Args: apply.Shell(strings.ReplaceAll(p.Validate, "%s", shellQuote(path)))})
+	line := strings.ReplaceAll(p.Validate, "%s", shellQuote(path))
+	out, err := h.Run(ctx, apply.Command{Args: apply.Shell(line), Theirs: "validate"})
 	if err != nil {
 		return fmt.Errorf("validate: %w; the old file is untouched", err)
 	}

@@ -37,7 +37,7 @@ func (a *Reboot) Check(ctx context.Context, h *apply.Host) (apply.Change, error)
 	}
 	change := apply.Change{Summary: "reboot"}
 	if a.OnlyIf != "" {
-		out, err := h.Run(ctx, apply.Command{Args: apply.Shell(a.OnlyIf)})
+		out, err := h.Run(ctx, apply.Command{Args: apply.Shell(a.OnlyIf), Theirs: "onlyif"})
 		if err != nil {
 			return apply.Change{}, err
 		}

@@ -1,13 +1,10 @@
-package gitremote
+package gitrules
 
-import (
-	"slices"
-	"testing"
-)
+import "testing"
 
-// TestFiltered: attributes are read as git reads them: later lines and deeper files win, and macros have what they
+// TestFilters: attributes are read as git reads them: later lines and deeper files win, and macros have what they
 // stand for.
-func TestFiltered(t *testing.T) {
+func TestFilters(t *testing.T) {
 	t.Parallel()
 	files := []string{"files/a.key", "files/deep/b.key", "files/plain", "x.key"}
 	for name, c := range map[string]struct {
@@ -23,16 +20,22 @@ func TestFiltered(t *testing.T) {
 		"taken back below": {map[string]string{
 			".gitattributes": "files/** filter=crypt\n", "files/.gitattributes": "* !filter\n", "files/deep/.gitattributes": "b.key filter=again\n",
 		}, "files/deep/b.key again"},
-		"a macro":                    {map[string]string{".gitattributes": "[attr]sealed filter=seal -diff\n", "files/.gitattributes": "*.key sealed\n"}, "files/a.key seal"},
-		"a line that git leaves out": {map[string]string{".gitattributes": "*.key bad^name\nx.key filter=f\n"}, "x.key f"},
-		"matches nothing":            {map[string]string{".gitattributes": "*.pem filter=crypt\n"}, ""},
+		"a macro":                     {map[string]string{".gitattributes": "[attr]sealed filter=seal -diff\n", "files/.gitattributes": "*.key sealed\n"}, "files/a.key seal"},
+		"a line that git leaves out":  {map[string]string{".gitattributes": "*.key bad^name\nx.key filter=f\n"}, "x.key f"},
+		"a line of a directory alone": {map[string]string{".gitattributes": "* filter=lfs\nfiles/ filter=crypt\n"}, ""},
+		"a line without a pattern":    {map[string]string{".gitattributes": "\"\"\n* filter=crypt\n"}, "files/a.key crypt"},
+		"matches nothing":             {map[string]string{".gitattributes": "*.pem filter=crypt\n"}, ""},
 	} {
 		texts := map[string][]byte{}
 		for file := range c.attributes {
 			texts[file] = []byte(c.attributes[file])
 		}
 		got := ""
-		if f, is := Filtered(texts, slices.Clone(files)); is {
+		filters, err := ReadFilters(texts)
+		must(t, err)
+		f, is, err := filters.First(t.Context(), files, NotLFS)
+		must(t, err)
+		if is {
 			got = f.Name + " " + f.Filter
 		}
 		if got != c.want {

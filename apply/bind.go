@@ -7,6 +7,7 @@ import (
 	"hash"
 
 	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/render/newcomer"
 )
 
 // Program is a catalog whose steps have their actions and their order.
@@ -107,7 +108,7 @@ type binder struct {
 
 // noAction adds what may have been meant by an action that does not exist.
 func (b *binder) noAction(e *render.Error, name string) *render.Error {
-	e.Hint = render.ForeignAction(name)
+	e.Hint = newcomer.Action(name)
 	if near := render.Nearest(name, b.names); near != "" && e.Hint == "" {
 		e.Hint = fmt.Sprintf("did you mean %q?", near)
 	}

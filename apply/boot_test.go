@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pullet/pullet/apply/proc"
 )
 
 // TestAskForABoot: systemd is asked first, and reboot where that does not work. What the last one says is the error.
@@ -55,8 +57,8 @@ func TestBootIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, ok := readStat("1")
-	want := strings.TrimSpace(string(id)) + "/" + first.started
+	first, ok := proc.Read("1")
+	want := strings.TrimSpace(string(id)) + "/" + first.Started
 	if got := Boot(); !ok || got != want || got != Boot() || strings.ContainsAny(got, " \n") {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -72,8 +74,8 @@ func TestUpSinceTheFirstProcess(t *testing.T) {
 		}
 		return time.Duration(now.Nano())
 	}
-	first, _ := readStat("1")
-	started, err := time.ParseDuration(first.started + "0ms") // in hundredths of a second
+	first, _ := proc.Read("1")
+	started, err := time.ParseDuration(first.Started + "0ms") // in hundredths of a second
 	if err != nil {
 		t.Fatal(err)
 	}

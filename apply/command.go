@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pullet/pullet/apply/proc"
 	"github.com/pullet/pullet/internal/lazyregexp"
 )
 
@@ -124,14 +125,14 @@ func waitGroup(ctx context.Context, cmd *exec.Cmd, killed func()) (itself bool, 
 	case <-ctx.Done():
 	}
 	itself = stopsPullet(cmd.Process.Pid)
-	all := processTreeOf(cmd.Process.Pid)
-	all.signal(syscall.SIGTERM)
+	all := proc.TreeOf(cmd.Process.Pid)
+	all.Signal(syscall.SIGTERM)
 	select {
 	case err := <-done:
-		all.signal(syscall.SIGKILL)
+		all.Signal(syscall.SIGKILL)
 		return itself, err
 	case <-time.After(killGrace):
-		all.signal(syscall.SIGKILL)
+		all.Signal(syscall.SIGKILL)
 		killed()
 		return itself, <-done
 	}

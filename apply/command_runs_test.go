@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/pullet/pullet/apply/proc"
 	"github.com/pullet/pullet/internal/patience"
 )
 
@@ -113,8 +114,8 @@ func TestChildrenOfOtherSessions(t *testing.T) {
 	}
 	for _, pid := range strings.Fields(pids.Load().(string)) {
 		patience.Until(t, "process "+pid+" ends", func() bool {
-			p, runs := readStat(pid)
-			return !runs || p.state == "Z"
+			p, runs := proc.Read(pid)
+			return !runs || p.Ended()
 		})
 	}
 }

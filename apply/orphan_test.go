@@ -14,40 +14,36 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pullet/pullet/internal/patience"
+	"github.com/pullet/pullet/apply/proc"
 )
 
-// sleeper starts a program that leads a session and sleeps, and returns how to end it. A shell leaves the sleep behind
-// as a child when it is ended alone.
-func sleeper(t *testing.T, args ...string) (pid int, stop func()) {
+// sleeper starts a program that leads a session and sleeps.
+func sleeper(t *testing.T) (pid int) {
 	t.Helper()
-	cmd := exec.Command(args[0], args[1:]...)
+	cmd := exec.Command("sleep", "60")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	pid = cmd.Process.Pid
-	t.Cleanup(func() { _ = syscall.Kill(-pid, syscall.SIGKILL) })
-	stop = func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }
-	t.Cleanup(stop)
-	return pid, stop
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return cmd.Process.Pid
 }
 
 // TestNotesOfAKilledPull: which notes mean that a command still runs, and which are dropped, with the directory that
 // they name.
 func TestNotesOfAKilledPull(t *testing.T) {
-	pid, _ := sleeper(t, "sleep", "60")
-	leader, ok := readStat(strconv.Itoa(pid))
-	if !ok || leader.group != strconv.Itoa(pid) || leader.session != strconv.Itoa(pid) || leader.parent != strconv.Itoa(os.Getpid()) {
+	pid := sleeper(t)
+	leader, ok := proc.Read(strconv.Itoa(pid))
+	if !ok || leader.Group != strconv.Itoa(pid) || leader.Session != strconv.Itoa(pid) || leader.Parent != strconv.Itoa(os.Getpid()) {
 		t.Fatalf("the process is %+v", leader)
 	}
 	for name, c := range map[string]struct {
 		note string
 		runs int
 	}{
-		"it runs":                  {jsonOf(t, Orphan{pid, leader.started}), pid},
-		"a later process has it":   {jsonOf(t, Orphan{pid, leader.started + "0"}), 0},
-		"no process has it":        {jsonOf(t, Orphan{1 << 22, "1"}), 0},
+		"it runs":                  {jsonOf(t, proc.ID{PID: pid, Started: leader.Started}), pid},
+		"a later process has it":   {jsonOf(t, proc.ID{PID: pid, Started: leader.Started + "0"}), 0},
+		"no process has it":        {jsonOf(t, proc.ID{PID: 1 << 22, Started: "1"}), 0},
 		"a directory":              {`{"pid":0,"dir":"DIR"}`, 0},
 		"this is no process group": {`{"pid":1,"started":""}`, 0},
 		"a mark that nobody has":   {`{"mark":"no such mark"}`, 0},
@@ -89,10 +85,10 @@ func jsonOf(t *testing.T, v any) string {
 
 // TestOrphanText: what people read of a command that still runs, here and on another host.
 func TestOrphanText(t *testing.T) {
-	o := Orphan{PID: 42}
+	o := &OrphanError{proc.ID{PID: 42}}
 	for got, want := range map[string]string{
-		(&OrphanError{o}).Error(): "a command of a pull that was killed still runs: process group 42; wait for it, or end it with: kill -- -42",
-		o.ClearOn("web1"):         "wait for it, or end it on web1: kill -- -42",
+		o.Error():         "a command of a pull that was killed still runs: process group 42; wait for it, or end it with: kill -- -42",
+		o.ClearOn("web1"): "wait for it, or end it on web1: kill -- -42",
 	} {
 		if got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
@@ -130,70 +126,20 @@ func TestNotesOutOfReach(t *testing.T) {
 	}
 }
 
-// TestSessionOutlivesItsLeader: a command whose first process has ended runs as long as another process of its session
-// does, also in a group of its own. One that ended and that nobody has waited for runs no more.
-func TestSessionOutlivesItsLeader(t *testing.T) {
-	for name, script := range map[string]string{
-		"a child of its group":   "sleep 60 & echo; wait",
-		"a child in a new group": "set -m; sleep 60 & echo; wait", // what a shell does for its jobs
-	} {
-		t.Run(name, func(t *testing.T) {
-			cmd := exec.Command("bash", "-c", script)
-			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := out.Read(make([]byte, 1)); err != nil { // the child is there
-				t.Fatal(err)
-			}
-			pid := cmd.Process.Pid
-			all := processTreeOf(pid)
-			t.Cleanup(func() { all.signal(syscall.SIGKILL) })
-			leader, _ := readStat(strconv.Itoa(pid))
-			o := Orphan{pid, leader.started}
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-			if !o.alive() {
-				t.Error("its child runs, and it counts as ended")
-			}
-			all.signal(syscall.SIGKILL)
-			patience.Until(t, "it counts as ended when all of it was killed", func() bool { return !o.alive() })
-		})
-	}
-	cmd := exec.Command("true")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = cmd.Wait() }()
-	var p stat
-	patience.Until(t, "it ends", func() (ended bool) {
-		p, ended = readStat(strconv.Itoa(cmd.Process.Pid))
-		return ended && p.state == "Z"
-	})
-	if o := (Orphan{cmd.Process.Pid, p.started}); o.alive() {
-		t.Error("it has ended, and counts as running")
-	}
-}
-
 // TestNoteWhileItRuns: a command has a note, for the agent's user alone, as long as it runs: by its mark before its
 // process is known. That it cannot be written keeps nothing from running.
 func TestNoteWhileItRuns(t *testing.T) {
 	notes := filepath.Join(t.TempDir(), "a", "commands")
 	h := &Host{Root: "/", Notes: notes}
 	forgets := h.recordProcess(os.Getpid())
-	self, _ := readStat("self")
+	self, _ := proc.Read("self")
 	note := filepath.Join(notes, strconv.Itoa(os.Getpid()))
 	info, err := os.Stat(note)
 	if err != nil || info.Mode() != 0o600 {
 		t.Fatalf("%v %v", info, err)
 	}
 	data, err := os.ReadFile(note)
-	if want := `{"pid":` + strconv.Itoa(os.Getpid()) + `,"started":"` + self.started + `"}`; err != nil || string(data) != want {
+	if want := `{"pid":` + strconv.Itoa(os.Getpid()) + `,"started":"` + self.Started + `"}`; err != nil || string(data) != want {
 		t.Errorf("the note is %s %v, want %s", data, err, want)
 	}
 	forgets()
@@ -231,34 +177,4 @@ func TestNoteWhileItRuns(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(full, "7")); err != nil {
 		t.Errorf("what is no note of its own is gone: %v", err)
 	}
-}
-
-// TestWhatProcSays: the fields of a process are found whatever its name is; a process that is gone has none.
-func TestWhatProcSays(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a) Z 1 (b")
-	if err := os.Symlink("/bin/sleep", path); err != nil {
-		t.Fatal(err)
-	}
-	pid, stop := sleeper(t, path, "60")
-	executedAs(t, pid)
-	got, ok := readStat(strconv.Itoa(pid))
-	if me := strconv.Itoa(pid); !ok || got.state == "Z" || got.parent != strconv.Itoa(os.Getpid()) || got.group != me || got.session != me {
-		t.Errorf("%+v %v", got, ok)
-	}
-	if ticks, err := strconv.ParseInt(got.started, 10, 64); err != nil || ticks <= 0 {
-		t.Errorf("started %q", got.started)
-	}
-	stop()
-	if got, ok := readStat(strconv.Itoa(pid)); ok {
-		t.Errorf("it is gone: %+v", got)
-	}
-}
-
-// executedAs waits until a process runs its own program.
-func executedAs(t *testing.T, pid int) {
-	t.Helper()
-	patience.Until(t, "the program runs", func() bool {
-		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-		return err == nil && strings.Contains(string(line), "60")
-	})
 }

@@ -7,11 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/pullet/pullet/apply/proc"
 )
 
 // noted is what stands in a note: a command that runs, or a directory that is to be gone with the pull.
 type noted struct {
-	Orphan
+	proc.ID
 	Dir  string `json:"dir,omitempty"`
 	Mark string `json:"mark,omitempty"` // of a command whose process is not on record
 }

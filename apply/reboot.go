@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pullet/pullet/apply/proc"
 )
 
 // errReboot is why a run ends that goes on after a boot.
@@ -25,15 +27,15 @@ func Boot() string {
 	if err != nil {
 		return "unknown"
 	}
-	init, _ := readStat("1")
-	return strings.TrimSpace(string(id)) + "/" + init.started
+	init, _ := proc.Read("1")
+	return strings.TrimSpace(string(id)) + "/" + init.Started
 }
 
 // Up is how long this boot lasts, suspended times included; see Boot.
 func Up() time.Duration {
 	var now unix.Timespec
-	init, ok := readStat("1")
-	ticks, err := strconv.ParseInt(init.started, 10, 64)
+	init, ok := proc.Read("1")
+	ticks, err := strconv.ParseInt(init.Started, 10, 64)
 	if !ok || err != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil { // every Linux since 2.6.39 has them
 		return 0
 	}

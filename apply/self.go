@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pullet/pullet/apply/proc"
 )
 
 // stopVerbs are the commands of systemctl after which a unit does not run as it ran before.
@@ -29,9 +31,7 @@ func stopsPullet(pid int) bool { return stopsUnit(pid, OwnUnit()) }
 
 // stopsUnit is stopsPullet for a service; "" is none.
 func stopsUnit(pid int, unit string) bool {
-	f := processTreeOf(pid)
-	f.refresh()
-	for m := range f.members {
+	for _, m := range proc.TreeOf(pid).Members() {
 		if line, err := os.ReadFile("/proc/" + strconv.Itoa(m.PID) + "/cmdline"); err == nil && stops(line, unit) {
 			return true
 		}

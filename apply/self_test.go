@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pullet/pullet/apply/proc"
 	"github.com/pullet/pullet/internal/patience"
 )
 
@@ -43,8 +44,8 @@ func TestStopsUnit(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		all := processTreeOf(cmd.Process.Pid)
-		t.Cleanup(func() { all.signal(syscall.SIGKILL); _ = cmd.Wait() })
+		all := proc.TreeOf(cmd.Process.Pid)
+		t.Cleanup(func() { all.Signal(syscall.SIGKILL); _ = cmd.Wait() })
 		soon(t, name+" stops x", func() bool { return stopsUnit(cmd.Process.Pid, "x.service") })
 		if stopsUnit(cmd.Process.Pid, "y.service") || stopsUnit(cmd.Process.Pid, "") {
 			t.Errorf("%s stops another service, or none", name)

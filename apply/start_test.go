@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pullet/pullet/apply/proc"
 	"github.com/pullet/pullet/internal/patience"
 )
 
@@ -146,7 +147,7 @@ func TestSessionEndsAtATimeout(t *testing.T) {
 		t.Fatal("it was not ended")
 	}
 	patience.Until(t, "process "+pid+" ends with its command", func() bool { // who adopted it takes a moment to wait for it
-		p, ok := readStat(pid)
-		return !ok || p.state == "Z"
+		p, ok := proc.Read(pid)
+		return !ok || p.Ended()
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet/render/newcomer"
 )
 
 // decoder fills Go values from a document. Fields are matched by their yaml tags; an unknown field, a wrong type and a
@@ -188,7 +190,7 @@ func (d *decoder) unknown(e entry, in *yaml.Node, what string, names []string) {
 		Nearest(e.key.Value, metadataFields()) != "" {
 		meant = metadataFields() // which may stand at the top as well
 	}
-	bad.Hint = cmp.Or(foreignField(e, names, set), top, DidYouMean(e.key.Value, meant))
+	bad.Hint = cmp.Or(newcomer.Field(e.key.Value, e.value, names, set), top, DidYouMean(e.key.Value, meant))
 	d.errs = append(d.errs, bad)
 }
 

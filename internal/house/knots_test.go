@@ -19,13 +19,13 @@ const largestKnot = 2500
 
 // knots are the packages with a larger one, from before the rule. A ceiling may only fall.
 var knots = map[string]int{
-	"apply":              7500,
+	"apply":              7400,
 	"cmd/pullet":         15900,
 	"internal/agent":     11600,
 	"internal/datastore": 5700,
 	"lock":               3600,
 	"puller":             3600,
-	"render":             15300,
+	"render":             15230,
 	"state":              11900,
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/render/facts"
+	"github.com/pullet/pullet/render/newcomer"
 )
 
 // roots are what templates and conditions see, with the facts below server.
@@ -142,7 +143,7 @@ func Find(topics []Topic, name string) ([]Topic, error) {
 	if found = append(found, module(topics, name)...); len(found) > 0 {
 		return found, nil
 	}
-	if hint := render.ForeignAction(name); hint != "" {
+	if hint := newcomer.Action(name); hint != "" {
 		return nil, fmt.Errorf("there is nothing named %q (%s)", name, hint)
 	}
 	if ends := endingIn(name, names); ends != "" {

@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/proc"
 	"github.com/pullet/pullet/internal/agent"
 	"github.com/pullet/pullet/internal/etcdmodel"
 	"github.com/pullet/pullet/lock"
@@ -100,7 +101,7 @@ func (p *process) drawn() float64 {
 // orphan is the command of a process that was killed, while it runs.
 func (p *process) orphan(string) error {
 	if time.Now().Before(p.orphaned()) {
-		return &apply.OrphanError{Orphan: apply.Orphan{PID: 1}}
+		return &apply.OrphanError{ID: proc.ID{PID: 1}}
 	}
 	return nil
 }

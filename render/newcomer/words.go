@@ -1,7 +1,7 @@
-package render
+package newcomer
 
-// foreignActions are what people who come from Ansible or Salt write, and what is written here.
-var foreignActions = map[string]string{
+// actions are what people who come from Ansible or Salt write, and what is written here.
+var actions = map[string]string{
 	"apt":                          "pkg.installed",
 	"yum":                          "pkg.installed",
 	"dnf":                          "pkg.installed",
@@ -92,9 +92,9 @@ var foreignActions = map[string]string{
 	"test.fail_without_changes":    "test.fail",
 }
 
-// foreignFields are fields of steps and parameters that others have, and how it is said here. A field that has the
+// fields are fields of steps and parameters that others have, and how it is said here. A field that has the
 // place of another is named alone, and meant only where that exists.
-var foreignFields = map[string]string{
+var fields = map[string]string{
 	"notify":        "here the step that reacts names the other: watch: [STEP]",
 	"handlers":      "a step with listen: [STEP] is one",
 	"become":        "steps run as the agent's user, which is root; commands have the parameter user",
@@ -137,8 +137,8 @@ var foreignFields = map[string]string{
 	"daemon_reload": "unit files that changed are read anew by itself",
 }
 
-// ofActions are parameters that many actions have, as people know them.
-var ofActions = []string{
+// parameters are parameters that many actions have, as people know them.
+var parameters = []string{
 	"name",
 	"source",
 	"content",

@@ -14,7 +14,7 @@ func (a *Directory) Paths(*apply.Host) []string {
 }
 
 // Paths returns the file that is edited.
-func (e Editing) Paths(*apply.Host) []string { return []string{e.Name} }
+func (a *Editing) Paths(*apply.Host) []string { return []string{a.Name} }
 
 // Paths returns the link.
 func (a *Symlink) Paths(*apply.Host) []string { return []string{a.Name} }

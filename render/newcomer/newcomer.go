@@ -33,7 +33,7 @@ func withoutCollection(name string) string {
 }
 
 // Field returns the hint for a field that Ansible or Salt has, with its value, in a map that may have the known fields
-// and in which some are set; "" for others. The value is no alias.
+// and in which some are set; "" for others. The value is no alias itself.
 func Field(name string, value *yaml.Node, known []string, set func(name string) bool) string {
 	said := fields[name]
 	ofStep, ofJob := slices.Contains(known, "action"), slices.Contains(known, "steps")
@@ -67,8 +67,11 @@ func stateHint(name string, value *yaml.Node) string {
 	function := value.Value
 	if value.Kind == yaml.MappingNode && len(value.Content) > 0 {
 		function = value.Content[0].Value
-		if first := value.Content[1]; first.Kind == yaml.SequenceNode && len(first.Content) > 0 &&
-			!strings.Contains(function, ".") {
+		first := value.Content[1]
+		if first.Kind == yaml.AliasNode {
+			first = first.Alias
+		}
+		if first.Kind == yaml.SequenceNode && len(first.Content) > 0 && !strings.Contains(function, ".") {
 			function += "." + first.Content[0].Value // pkg: [installed]
 		}
 	}

@@ -132,7 +132,7 @@ func TestAbandoned(t *testing.T) {
 func TestAbandonedRun(t *testing.T) {
 	s := newSwamp(t, "check")
 	steps := one(puts("b"), thing("t.hang", "h"))
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), patience.Stretch(500*time.Millisecond))
 	defer cancel()
 	r := s.pull(ctx, steps)
 	if h := step(t, r, "h"); h.Outcome != apply.Failed || !hung.MatchString(h.Reason) || r.Stopped != "timed out" {
@@ -140,7 +140,7 @@ func TestAbandonedRun(t *testing.T) {
 	}
 	o := s.options()
 	o.Host.Abandoned = &apply.Abandoned{Grace: time.Millisecond}
-	ctx, cancel = context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel = context.WithTimeout(t.Context(), patience.Stretch(500*time.Millisecond))
 	defer cancel()
 	plan := s.program(steps).Plan(ctx, o)
 	if h := step(t, plan, "h"); h.Outcome != apply.Failed || !hung.MatchString(h.Reason) {

@@ -29,6 +29,7 @@ type Change struct {
 	State   string // the resource's own word, as Check found it
 	Same    bool   // it only reads: nothing will be different
 	Lost    bool   // it removes what cannot be put back
+	Outside bool   // only something outside of the host changed, such as a branch: the change is not drift
 	// Removes are the paths that will be gone. A plan remembers them: what comes later may depend on it.
 	Removes []string
 	// Lacks is what Apply fails for unless another step has made it before; nil is nothing.
@@ -44,11 +45,12 @@ type Output struct {
 	ExitCode int
 	StdOut   string
 	StdErr   string
-	Data     any  // what a reader needs as more than text: plain data, as JSON has it
-	Killed   bool // another process ended the command with SIGKILL
-	Same     bool // it ran, and nothing is different after all
-	Later    bool // the rest of it is done when the run has ended: see Host.Later
-	Late     bool // what it did does not answer a change of what the step watches: it has to react as well
+	Data     any    // what a reader needs as more than text: plain data, as JSON has it
+	Killed   bool   // another process ended the command with SIGKILL
+	Same     bool   // it ran, and nothing is different after all
+	Did      string // what it did, in a few words, where Check could not know that: "nginx 1.22 -> 1.24"
+	Later    bool   // the rest of it is done when the run has ended: see Host.Later
+	Late     bool   // what it did does not answer a change of what the step watches: it has to react as well
 	// the host has to boot before the step is done: the run ends, the host boots, and the run goes on behind the step
 	Reboot bool
 }

@@ -12,10 +12,11 @@ import (
 
 // Program is a catalog whose steps have their actions and their order.
 type Program struct {
-	catalog *render.Catalog
-	steps   []*boundStep // in the order in which they run, one at a time: jobs, then validations
-	byID    map[string]*boundStep
-	specs   map[string]Spec
+	catalog  *render.Catalog
+	steps    []*boundStep // in the order in which they run, one at a time: jobs, then validations
+	byID     map[string]*boundStep
+	specs    map[string]Spec
+	warnings render.ErrorList
 }
 
 type boundStep struct {
@@ -78,9 +79,13 @@ func Bind(cat *render.Catalog, specs []Spec) (*Program, error) {
 	b.references()
 	for _, s := range b.program.steps {
 		if !s.Broken() && len(b.errs) < maxMistakes {
-			b.errs = append(b.errs, s.bind(cat, b.program.specs)...)
+			mistakes := s.bind(cat, b.program.specs)
+			if b.errs = append(b.errs, mistakes...); len(mistakes) > 0 {
+				s.act = nil
+			}
 		}
 	}
+	b.contradictions()
 	if err := cat.Secrets().Redacted(b.errs).Err(); err != nil {
 		return nil, err
 	}
@@ -92,6 +97,17 @@ func Bind(cat *render.Catalog, specs []Spec) (*Program, error) {
 		s.prepares = s.groupable()
 	}
 	return b.program, nil
+}
+
+// contradictions finds the steps that contradict each other.
+func (b *binder) contradictions() {
+	var all []*claimant
+	for _, s := range b.program.steps {
+		all = append(all, &claimant{Step: s.Step, job: s.job, act: s.act, instance: s.base != s.Name,
+			idle: b.cat.Idle(s.ID()), needs: func(kind string) string { return names(s.needs[kind]) }})
+	}
+	mistakes, warnings := contradictions(all, maxMistakes)
+	b.errs, b.program.warnings = append(b.errs, mistakes...), b.cat.Secrets().Redacted(warnings)
 }
 
 // maxMistakes bounds the mistakes of one host that are looked into: each is held against all names.

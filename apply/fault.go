@@ -124,9 +124,7 @@ func inTheWay(err error) bool {
 			syscall.EPERM,
 			syscall.ENOTCONN,
 			syscall.ENXIO,
-		)(
-			path.Err,
-		)
+		)(path.Err)
 }
 
 func killed(err error) bool {

@@ -10,6 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/internal/patience"
 )
 
 // working is a command that works until it is let go, or its context ends.
@@ -110,7 +111,11 @@ func TestStoppingIsSaid(t *testing.T) {
 			return slow
 		}}}
 		p := l.program(one(thing("t.work", "slow")))
-		ctx, stop := context.WithTimeout(context.Background(), map[bool]time.Duration{true: time.Hour, false: 50 * time.Millisecond}[told])
+		over := patience.Stretch(500 * time.Millisecond)
+		if told {
+			over = time.Hour
+		}
+		ctx, stop := context.WithTimeout(context.Background(), over)
 		log := logrus.New()
 		log.SetOutput(io.Discard)
 		log.AddHook(says)

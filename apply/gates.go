@@ -156,24 +156,20 @@ type lackingError struct{ *PendingError }
 
 func (e *lackingError) Unwrap() error { return e.PendingError }
 
-// unannounced makes a wait of a failure that has its cause in a service which nobody has announced yet: that needs more
-// time.
+// unannounced makes a wait of a failure that has its cause in a service that too few hosts have announced yet.
 func unannounced(ctx context.Context, fleet Fleet, err error) error {
-	var bad *render.Error
-	if fleet == nil || !errors.As(err, &bad) {
+	bad, ok := errors.AsType[*render.Error](err)
+	if fleet == nil || !ok {
 		return err
 	}
-	for _, name := range bad.Services {
-		if name == "" { // which one is not known
-			continue
-		}
-		if found, away := fleet.Services(ctx, name); away == nil && len(found) == 0 {
-			return &lackingError{
-				&PendingError{Reason: fmt.Sprintf("waiting for service %s: nobody has announced it: %v", name, bad)},
-			}
-		}
+	name, why := bad.Awaits(func(name string) (int, error) {
+		list, away := fleet.Services(ctx, name)
+		return len(list), away
+	})
+	if name == "" {
+		return err
 	}
-	return err
+	return &lackingError{&PendingError{Reason: fmt.Sprintf("waiting for service %s: %s: %v", name, why, bad)}}
 }
 
 // unseen makes a wait of a failure that has its cause in a node of the inventory that never came.
@@ -184,9 +180,8 @@ func unseen(ctx context.Context, inventory render.Inventory, fleet FleetReader, 
 	}
 	view, away := fleet.View(ctx)
 	if name := inventory.Unseen(view, bad.Servers); away == nil && name != "" {
-		return &lackingError{
-			&PendingError{Reason: fmt.Sprintf("waiting for node %s: nodes/ lists it and it never came: %v", name, bad)},
-		}
+		why := "waiting for node " + name + ": nodes/ lists it and it never came: " + bad.Error()
+		return &lackingError{&PendingError{Reason: why}}
 	}
 	return err
 }

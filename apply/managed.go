@@ -37,12 +37,13 @@ func (p *Program) Digest() string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// drifted reports that the host changed, and not the repository: the step said the same when it was applied last.
-func (x *execution) drifted(s *boundStep) bool {
+// drifted reports whether the host changed, and neither the repository nor something outside of both: the step was the
+// same when it was applied last.
+func (x *execution) drifted(s *boundStep, change Change) bool {
 	m := x.options.Journal.Managed()
 	before, applied := m.Steps[s.ID()]
 	u, ok := s.act.(Unchecked)
-	return applied && !(ok && u.Unchecked()) && (m.Digest == x.applied() || before == s.fingerprint())
+	return applied && !change.Outside && !(ok && u.Unchecked()) && (m.Digest == x.applied() || before == s.fingerprint())
 }
 
 // applied names what was applied when all of it was: the version, which has the files, and the catalog, which has what

@@ -95,7 +95,7 @@ func (x *execution) step(ctx context.Context, s *running) {
 		s.r.fail(change.Lacks)
 	case x.plan:
 		s.x.options.Host.goes(change.Removes)
-		s.r.Drift = x.drifted(s.step)
+		s.r.Drift = x.drifted(s.step, change)
 		s.r.Outcome, s.r.Summary, s.r.Diff = Changed, change.Summary, change.Diff
 		if s.maybe != "" {
 			s.r.Summary += " (" + s.maybe + ")"
@@ -116,7 +116,7 @@ func (s *boundStep) passive() bool { return s.spec.Passive || s.job.Validation }
 // apply makes a change, with the journal written before and after.
 func (s *running) apply(ctx context.Context, change Change, act func(context.Context) (Output, error)) {
 	r := s.r
-	r.Drift, r.Lost = s.x.drifted(s.step), change.Lost
+	r.Drift, r.Lost = s.x.drifted(s.step, change), change.Lost
 	for _, id := range s.entry.absent(ctx) {
 		if !slices.Contains(r.Made, id) {
 			r.Made = append(r.Made, id)
@@ -149,6 +149,9 @@ func (s *running) cameOf(ctx context.Context, change Change, out Output, err err
 	r.Result.State, r.Result.ExitCode, r.Result.Data = out.State, out.ExitCode, out.Data
 	r.Result.StdOut, r.Result.StdErr = out.StdOut, out.StdErr
 	r.Outcome, r.Summary, r.Diff = Changed, change.Summary, change.Diff
+	if out.Did != "" {
+		r.Summary += ": " + out.Did
+	}
 	if out.Later {
 		r.Summary += ", when the run has ended"
 	}

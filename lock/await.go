@@ -47,8 +47,8 @@ func (t *Turn) acquire(ctx context.Context) error {
 			state.Pause(ctx, jitter(t.req.node(), attempt, min(5*time.Second, 50*time.Millisecond<<min(attempt, 10))))
 			continue
 		}
-		if r.alive != t.req.Presence.Revision { // waiting would not help
-			return wait
+		if r.alive != t.req.Presence.Revision || wait.Kind == state.WaitReaction { // waiting would not help
+			return t.waiting.notify(wait)
 		}
 		if polled && r.view.roomBehindQueue() {
 			polled, idle = false, r

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pullet/pullet/lock/arbiter"
 	"github.com/pullet/pullet/state"
 )
 
@@ -40,10 +41,11 @@ type View struct {
 	Gate    state.Gate // of the group
 	All     state.Gate // of all groups
 	Depends []Dependency
-	Switch  *Switched // nil: nothing is switched off
-	Unknown bool      // etcd is not in the incarnation on record
-	Grace   time.Time // until when nodes report after a restart of etcd; zero is none
-	Closed  string    // when the group's maintenance window opens; "" is now
+	Before  *arbiter.Crossing // the run of a reaction that the node does first; nil: none
+	Switch  *Switched         // nil: nothing is switched off
+	Unknown bool              // etcd is not in the incarnation on record
+	Grace   time.Time         // until when nodes report after a restart of etcd; zero is none
+	Closed  string            // when the group's maintenance window opens; "" is now
 	OnLost  string
 	Timed   bool // there is a progress deadline
 	Ticking bool // which has not passed
@@ -97,6 +99,8 @@ func Decide(v View) Decision {
 		return v.retry(own)
 	case v.Switch != nil:
 		return v.wait(v.Switch.wait())
+	case v.Before != nil:
+		return Decision{Wait: runFirst(v.Before), LeaveQueue: true}
 	case v.Unknown:
 		return Decision{Wait: graceTime(time.Time{}), Recognise: true}
 	case !v.Grace.IsZero():
@@ -137,6 +141,17 @@ func Decide(v View) Decision {
 		return v.waitForFleet()
 	}
 	return Decision{Index: firstFree(v.Claims), Total: total}
+}
+
+// runFirst is the wait of a node for an open run of a reaction. The node's own pulls end it.
+func runFirst(c *arbiter.Crossing) *Wait {
+	const how = "see pullet reactions show %[1]s, or take the run out: pullet reactions cancel %[1]s"
+	return &Wait{
+		Kind:   state.WaitReaction,
+		Gate:   c.Item.Name,
+		Reason: "this host does it before it begins with the version",
+		Remedy: state.Itself(fmt.Sprintf(how, c.Item.Run)),
+	}
 }
 
 // retry goes on inside the node's claim. A host with a fault of its own gave its place in the total away, and needs one

@@ -156,6 +156,61 @@ func TestElectionIsShared(t *testing.T) {
 	}
 }
 
+// TestNobodyWasChosen: who waits for a choice learns who ends the wait: no action is needed only where one of those who
+// may be chosen gets there by itself.
+func TestNobodyWasChosen(t *testing.T) {
+	listed := func(names ...string) map[string]state.Member {
+		out := map[string]state.Member{"web1": {Role: "web"}}
+		for _, name := range names {
+			out[name] = state.Member{Role: "master"}
+		}
+		return out
+	}
+	waits := func(f *fleet, version string) {
+		f.request("m1", "master")
+		f.must(f.Statuses.Set(f.ctx, "m1", state.Rollout, state.Pending, state.Status{Version: version, Remedy: state.Act("raise the limit")}))
+	}
+	behind := of(1)
+	behind.Candidates = func(string, state.Member) bool { return false }
+	for name, c := range map[string]struct {
+		do        func(f *fleet)
+		inventory map[string]state.Member
+		election  Election
+		want      string // divided by |
+	}{
+		"it is at work":           {func(f *fleet) { f.request("m1", "master") }, listed("m1"), of(1), "no node was chosen yet for 1 of role=master; no action needed"},
+		"it never came":           {func(*fleet) {}, listed("m1"), of(1), ": m1 (never seen); start m1, remove it from nodes/"},
+		"it is lost":              {func(f *fleet) { f.die(f.request("m1", "master")) }, listed("m1"), of(1), ": m1 (not answering); start m1 again"},
+		"it is disabled":          {func(f *fleet) { f.request("m1", "master"); f.switchOff(state.HostScope("m1")) }, listed("m1"), of(1), ": m1 (disabled); pullet enable --host m1"},
+		"its role is disabled":    {func(f *fleet) { f.request("m1", "master"); f.switchOff(state.RoleScope("master")) }, listed("m1"), of(1), ": m1 (disabled); pullet enable --role master"},
+		"the rollout is paused":   {func(f *fleet) { f.request("m1", "master"); f.pause() }, listed("m1"), of(1), "pullet rollout resume"},
+		"it failed":               {func(f *fleet) { f.broken("m1", "master") }, listed("m1"), of(1), ": m1 (failed); fix m1, or push a commit"},
+		"it waits for somebody":   {func(f *fleet) { waits(f, f.version.ID) }, listed("m1"), of(1), ": m1 (alive); no action needed"},
+		"it waited, at another":   {func(f *fleet) { waits(f, "v0") }, listed("m1"), of(1), "role=master; no action needed"},
+		"another one is at work":  {func(f *fleet) { f.request("m2", "master") }, listed("m1", "m2"), of(1), "role=master; no action needed"},
+		"none of two":             {func(f *fleet) { f.switchOff(state.HostScope("m2")) }, listed("m1", "m2"), of(1), ": m1 (never seen), m2 (disabled); start m1"},
+		"they come later":         {func(f *fleet) { f.request("m1", "master") }, listed("m1"), behind, ": m1 (alive), which this host comes before in the rollout|push a commit with another order"},
+		"no host has it":          {func(*fleet) {}, listed(), of(1), ", and no host has the step; start a host that has it, or push a commit"},
+		"so many cannot be stuck": {func(*fleet) {}, listed(manyNames(askedAtOnce + 1)...), of(1), "role=master; no action needed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t)
+			q := f.request("web1", "web")
+			q.Inventory = c.inventory
+			c.do(f)
+			_, wait := f.results(q, "init", c.election, 0, true)
+			f.contains(wait, c.want)
+		})
+	}
+}
+
+func manyNames(n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprintf("m%d", i))
+	}
+	return names
+}
+
 // TestElectionTakeOver: whose place is given to another, and when.
 func TestElectionTakeOver(t *testing.T) {
 	for name, c := range map[string]struct {

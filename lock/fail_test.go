@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/state"
 )
 
@@ -92,7 +93,7 @@ func TestFailuresAtOnce(t *testing.T) {
 // TestEndWithoutALease: a node without a claim and without a lease is told at once that nothing can be recorded.
 func TestEndWithoutALease(t *testing.T) {
 	f := newFleet(t)
-	ctx, cancel := context.WithTimeout(f.ctx, 3*time.Second)
+	ctx, cancel := context.WithTimeout(f.ctx, patience.Stretch(3*time.Second))
 	defer cancel()
 	for name, do := range map[string]func(*Turn) error{
 		"succeed": func(s *Turn) error { return s.Succeed(ctx) },

@@ -13,6 +13,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/state"
 )
 
@@ -64,7 +65,7 @@ var fleets atomic.Int64
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience.Stretch(25*time.Second))
 	t.Cleanup(cancel)
 	f := &fleet{t: t, ctx: ctx, Store: state.Over(member.Client, fmt.Sprint("f", fleets.Add(1)), func() time.Duration { return time.Since(began) })}
 	f.must(begin(ctx, f.Store))

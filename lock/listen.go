@@ -80,12 +80,9 @@ func (b *listener) await(ctx context.Context, r *reading) (polled bool, err erro
 // lease.
 func (b *listener) watched(r *reading) (key string, poll time.Duration, opts []clientv3.OpOption) {
 	if r.ahead != "" && !b.ticket.outside {
-		return r.ahead, max(
-				queuePoll,
-				time.Duration(max(b.roster.size, r.older))*eachPoll,
-			), []clientv3.OpOption{
-				clientv3.WithFilterPut(),
-			}
+		return r.ahead, max(queuePoll, time.Duration(max(b.roster.size, r.older))*eachPoll), []clientv3.OpOption{
+			clientv3.WithFilterPut(),
+		}
 	}
 	if w := r.view.Switch; w != nil && (b.ticket.outside || !w.Until.IsZero()) {
 		return r.switchKey, headPoll, nil

@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/pullet/pullet/lock/arbiter"
 	"github.com/pullet/pullet/state"
 )
 
@@ -62,6 +63,9 @@ func (l *reader) look(ctx context.Context, first ...clientv3.Op) (*reading, erro
 	}
 	if len(a.left) > 0 && (!rosterless || l.census.oneRole()) { // else what it counted is not the group
 		err = l.census.read(ctx, r, a.left)
+	}
+	if err == nil && len(r.open) > 0 {
+		r.view.Before, err = arbiter.Before(ctx, l.store, l.req.node(), r.open)
 	}
 	return r, err
 }
@@ -131,6 +135,7 @@ func (l *reader) switchOps() []clientv3.Op {
 func (l *reader) rulesOps() []clientv3.Op {
 	s, q := l.store, l.req
 	ops := []clientv3.Op{
+		arbiter.Op(s),
 		clientv3.OpGet(s.Rollouts.TotalPrefix(), clientv3.WithPrefix()),
 		clientv3.OpGet(s.Rollouts.ClockKey(q.rollout(), q.Rules.Group), clientv3.WithKeysOnly()),
 	}
@@ -150,6 +155,9 @@ func (l *reader) scopes() []state.Scope {
 // readRules takes the answers to rulesOps.
 func (l *reader) readRules(r *reading, a *answers) {
 	q, v := l.req, &r.view
+	if runs := a.kvs(); !q.Apart && !q.Parked {
+		r.open, r.moved = arbiter.OpenIn(l.store, runs), append(r.moved, arbiter.NoneSince(l.store, r.revision))
+	}
 	v.Totals = claimsOf(l.store, a.kvs(), nil)
 	v.MaxHostFaults = q.Rules.hostFailures(l.roster.size)
 	v.Total, v.Timed = q.Rules.Total, q.Rules.Deadline > 0

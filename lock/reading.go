@@ -19,6 +19,7 @@ type reading struct {
 	current  int64                 // revision of the fleet's version
 	alive    int64                 // revision of the node's registration; 0: its lease ended
 	surveyed bool                  // it was counted who is away
+	open     []string              // runs of reactions that keep their hosts from versions
 	ahead    string                // the key of the ticket before the node's own
 	older    int                   // tickets that come first
 	slots    []Held                // all slots of the fleet

@@ -69,23 +69,31 @@ func (q *resultQuery) ofStale(ctx context.Context) (map[string]state.StepResult,
 	return nil, wait
 }
 
-// candidates is how many results there will be.
+// candidates finds how many results there will be.
 func (q *resultQuery) candidates(ctx context.Context) (int, error) {
-	s, e := q.steps, q.election
-	if e.Limit <= 1 {
+	if q.election.Limit <= 1 {
 		return 1, nil
 	}
-	members, err := s.store.Rosters.Members(ctx, s.req.Inventory)
+	can, _, err := q.eligible(ctx)
+	return max(1, min(q.election.Limit, len(can))), err
+}
+
+// eligible returns the nodes that may be chosen, and those that have the step and get to it only behind this node, or
+// never; both by name.
+func (q *resultQuery) eligible(ctx context.Context) (can, late []string, err error) {
+	members, err := q.steps.store.Rosters.Members(ctx, q.steps.req.Inventory)
 	if err != nil {
-		return 0, err
+		return nil, nil, err
 	}
-	n := 0
-	for node, m := range members {
-		if e.Candidates(node, m) {
-			n++
+	for _, node := range slices.Sorted(maps.Keys(members)) {
+		switch m := members[node]; {
+		case q.election.Candidates(node, m):
+			can = append(can, node)
+		case q.election.Has(node, m):
+			late = append(late, node)
 		}
 	}
-	return max(1, min(e.Limit, n)), nil
+	return can, late, nil
 }
 
 // look reads the results once.
@@ -147,7 +155,62 @@ func (q *resultQuery) look(ctx context.Context) (map[string]state.StepResult, *W
 			return nil, nil, 0, err
 		}
 	}
-	return nil, q.wait(missing), got.Header.Revision, nil
+	wait := q.wait(missing)
+	if len(chosen) == 0 {
+		err = q.explain(ctx, wait)
+	}
+	return nil, wait, got.Header.Revision, err
+}
+
+// explain says who ends the wait for a choice that was not made yet, where no node makes it without an operator. For
+// what its holders wait themselves is found by Follow.
+func (q *resultQuery) explain(ctx context.Context, w *Wait) error {
+	can, late, err := q.eligible(ctx)
+	if err != nil || len(can) > askedAtOnce { // so many are not all stuck
+		return err
+	}
+	names := append(can, late...)[:min(len(can)+len(late), askedAtOnce)]
+	nodes := make([]state.Holder, len(names))
+	for i, node := range names {
+		nodes[i] = state.Holder{Node: node, Election: q.election.ID}
+	}
+	if err := fillConditions(ctx, q.steps.store, q.steps.req, nodes); err != nil {
+		return err
+	}
+	waits, err := waitsOf(ctx, q.steps.store, q.steps.req.Version.ID, names)
+	if err != nil {
+		return err
+	}
+	stuck := func(h state.Holder) bool {
+		own, ok := waits[h.Node]
+		return !RemedyFor(h).Itself() || ok && own.Version == q.steps.req.Version.ID && own.Stays()
+	}
+	for _, h := range nodes[:len(can)] {
+		if !stuck(h) {
+			return nil
+		}
+	}
+	switch {
+	case len(nodes) == 0:
+		w.Reason += ", and no host has the step"
+		w.Remedy = state.Act("start a host that has it, or push a commit that gives it to one")
+	case !slices.ContainsFunc(nodes, stuck):
+		w.Reason += ": " + named(nodes) + ", which this host comes before in the rollout, or which are frozen"
+		w.Remedy = state.Act("push a commit with another order, or raise rollout.rollingRules in pullet.yaml")
+	default:
+		w.Reason += ": " + named(nodes)
+		w.Holders, w.Remedy = nodes, RemedyFor(nodes...)
+	}
+	return nil
+}
+
+// named are nodes with their conditions.
+func named(nodes []state.Holder) string {
+	var names []string
+	for _, h := range nodes {
+		names = append(names, h.Node+" ("+Condition(h)+")")
+	}
+	return strings.Join(names, ", ")
 }
 
 // closed is the wait for a result that the node cannot open; nil: it can open all.
@@ -214,12 +277,8 @@ func (q *resultQuery) wait(missing []state.Holder) *Wait {
 		Remedy:  RemedyFor(missing...),
 		Holders: missing,
 	}
-	var names []string
-	for _, h := range missing {
-		names = append(names, h.Node+" ("+Condition(h)+")")
-	}
-	if len(names) > 0 {
-		w.Reason = fmt.Sprintf("no result yet of %s, chosen for it (%s)", strings.Join(names, ", "), q.election.ID)
+	if len(missing) > 0 {
+		w.Reason = fmt.Sprintf("no result yet of %s, chosen for it (%s)", named(missing), q.election.ID)
 	}
 	return w
 }

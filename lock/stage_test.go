@@ -6,6 +6,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/state"
 )
 
@@ -18,7 +19,7 @@ func (f *fleet) gone(key string) {
 		if len(got.Kvs) == 0 {
 			return
 		}
-		if !f.Bells.Await(f.ctx, key, got.Header.Revision, 20*time.Second, clientv3.WithFilterPut()) {
+		if !f.Bells.Await(f.ctx, key, got.Header.Revision, patience.Stretch(20*time.Second), clientv3.WithFilterPut()) {
 			f.t.Fatalf("%s does not end", key)
 		}
 	}
@@ -226,8 +227,9 @@ func TestDeadlineOfTheNext(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	all := f.requests(4, "web")
+	deadline := patience.Stretch(4 * time.Second)
 	for i := range all {
-		all[i].Rules.Deadline, all[i].Rules.Limit = 4*time.Second, limit(2)
+		all[i].Rules.Deadline, all[i].Rules.Limit = deadline, limit(2)
 	}
 	clock := f.Rollouts.ClockKey("v1", "web")
 	first, second := f.mustTry(all[0]), f.mustTry(all[1])
@@ -237,7 +239,7 @@ func TestDeadlineOfTheNext(t *testing.T) {
 	f.must(err)
 	f.mustWait(all[2], "web000 holds it")
 	wound := f.lease(clock)
-	f.ends(wound, 3*time.Second)
+	f.ends(wound, deadline-time.Second)
 	f.must(first.Succeed(f.ctx))
 	left, err := f.Client.TimeToLive(f.ctx, clientv3.LeaseID(wound))
 	f.must(err)

@@ -60,11 +60,13 @@ func (c *Catalog) Template(
 	if of != nil {
 		scope.item = of.item
 	}
+	scope.asked = false
 	release := c.repo.enter(scope)
 	defer release()
 	src := &source{path: name, text: text}
 	out, err := src.run(scope, nil)
 	if err != nil {
+		err.hearsay = err.hearsay || scope.asked
 		return nil, ErrorList{err}
 	}
 	if bad := scope.all.written(len(out)); bad != nil {

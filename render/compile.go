@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/pullet/pullet/render/newcomer"
 )
 
 // Catalog is what a snapshot says for one node. It is immutable.
@@ -30,6 +32,8 @@ type Catalog struct {
 	heard      map[string]bool // files that rest on what other hosts say
 	warned     ErrorList       // for Lint
 	failed     map[string]bool // macros that conditions call and that were reported
+	broken     map[string]bool // roots whose files have mistakes: vars, macros
+	idle       map[string]bool // steps that are known not to run, by ID
 	incomplete bool
 	untargeted bool // base/jobs.yaml and base/services.yaml have targets, and none matches the node
 }
@@ -48,6 +52,8 @@ type compiler struct {
 	errs      ErrorList
 	warned    ErrorList
 	failed    map[string]bool // macros that conditions call and that were reported
+	broken    map[string]bool // roots whose files have mistakes: vars, macros
+	idle      map[string]bool // steps that are known not to run, by ID
 
 	asked, matched bool // a target of what hosts do; one that matches
 
@@ -58,7 +64,7 @@ type compiler struct {
 }
 
 func newCompiler(r *Repository, s *scope) *compiler {
-	c := &compiler{repo: r, scope: s, failed: map[string]bool{}}
+	c := &compiler{repo: r, scope: s, failed: map[string]bool{}, broken: map[string]bool{}, idle: map[string]bool{}}
 	c.files.c, c.jobs.c, c.triggers.c, c.refs.c = c, c, c, c
 	return c
 }
@@ -83,8 +89,8 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 
 	c.identify()
 	c.compileServices()
-	c.compileVars()
-	c.compileMacros()
+	c.noting("vars", c.compileVars)
+	c.noting("macros", c.compileMacros)
 	c.compileReactions()
 	if run := in.Reaction; run != nil {
 		c.jobs.react(run)
@@ -104,7 +110,8 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 	cat := &Catalog{
 		Node: c.scope.in.Node, Version: in.Version, Release: in.Release, Vars: c.scope.plainVars(), Jobs: c.jobs.all,
 		Triggers: c.triggers.mine, Fleet: c.fleet, Inventory: c.inventory, repo: r, scope: c.scope,
-		targets: c.targets, warned: c.warned, failed: c.failed, offers: c.offers, offering: c.offering, heard: c.files.heard,
+		targets: c.targets, warned: c.warned, failed: c.failed, broken: c.broken, idle: c.idle,
+		offers: c.offers, offering: c.offering, heard: c.files.heard,
 		untargeted: c.asked && !c.matched,
 	}
 	mistakes, notes := c.scope.withoutUnopened(c.files.ownMistakes())
@@ -116,6 +123,13 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 	}
 	cat.Digest = cat.digest()
 	return cat, nil
+}
+
+// noting compiles the files of a root, and notes whether they have mistakes.
+func (c *compiler) noting(root string, compile func()) {
+	before := len(c.errs)
+	compile()
+	c.broken[root] = len(c.errs) > before
 }
 
 func (r *Repository) compiler(in Input) *compiler {
@@ -233,7 +247,7 @@ func (f *documents) render(p place, isTemplate bool) *document {
 	}
 	doc, errs := parseYAML(out)
 	var jinja ErrorList // what they enclose is there
-	if doc == nil && jinjaTag.Match(out.text) {
+	if doc == nil && len(newcomer.JinjaTags(out.text)) > 0 {
 		doc, jinja, errs = withoutJinja(out)
 		partial = partial || doc != nil
 	}

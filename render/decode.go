@@ -198,7 +198,7 @@ func (d *decoder) table(n *yaml.Node, v reflect.Value, what string) {
 	if n.Kind != yaml.MappingNode {
 		d.failf(n, "%sexpected a map, found %s", prefix(what), kindName(n))
 		if n.Kind == yaml.SequenceNode && len(n.Content) > 0 && n.Content[0].Kind == yaml.ScalarNode {
-			d.errs[len(d.errs)-1].Hint = entryHint(n.Content[0].Value, v.Type().Elem().Kind() == reflect.String)
+			d.errs[len(d.errs)-1].Hint = newcomer.EntryHint(n.Content[0].Value, v.Type().Elem().Kind() == reflect.String)
 		}
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/internal/safetext"
+	"github.com/pullet/pullet/render/newcomer"
 )
 
 // Position is a place in a file of a state repository. Line and Col count from 1; a zero Line means the file as a
@@ -54,6 +55,7 @@ type Error struct {
 	Services []string `json:"-"`
 	// Servers are targets of the nodes that it reads; "" is one that it computes, or all nodes.
 	Servers []string `json:"-"`
+	few     bool     // more instances of a service, or more nodes, may end it
 	line    string   // of the source, whole
 	cause   error    // what the message tells, for those who decide; nil: nothing but the message
 	hearsay bool     // it is about a fact
@@ -172,58 +174,25 @@ func excerpt(line string, number, col int) string {
 	return before + src + "\n" + strings.Repeat(" ", len(before)+min(col-1, len(src))) + "^"
 }
 
-// maxName is the longest name for which a near one is looked for.
-const maxName = 200
-
 // Nearest is the known name that a misspelt one most likely means, or "" when none is near.
-func Nearest(name string, known []string) string {
-	best, bestDistance := "", max(1, len(name)/3)+1
-	if len(name) > maxName {
-		return ""
-	}
-	for _, k := range known {
-		if abs(len(k)-len(name)) >= bestDistance { // so many letters are to be added
-			continue
-		}
-		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < bestDistance {
-			best, bestDistance = k, d
-		}
-	}
-	return best
-}
+func Nearest(name string, known []string) string { return newcomer.Nearest(name, known) }
 
-// DidYouMean is the hint for a name that is not known.
-func DidYouMean(name string, known []string) string {
+// nearHint returns the hint for a misspelled name; "" if no known one is like it.
+func nearHint(name string, known []string) string {
 	if near := Nearest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return ""
+}
+
+// DidYouMean is the hint for a name that is not known: the nearest one, or else the names that are, if they are few.
+func DidYouMean(name string, known []string) string {
+	if near := nearHint(name, known); near != "" {
+		return near
 	}
 	if len(known) == 0 || len(known) > 24 {
 		return ""
 	}
 	sort.Strings(known)
 	return "known: " + strings.Join(known, ", ")
-}
-
-// distance counts the edits between a and b: Damerau-Levenshtein, in its optimal string alignment form.
-func distance(a, b string) int {
-	prev2, prev := []int(nil), make([]int, len(b)+1)
-	for j := range prev {
-		prev[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row := make([]int, len(b)+1)
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(prev[j]+1, row[j-1]+1, prev[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], prev2[j-2]+1)
-			}
-		}
-		prev2, prev = prev, row
-	}
-	return prev[len(b)]
 }

@@ -133,6 +133,7 @@ func (e *Expression) error(err error) *Error {
 	}
 	out := e.doc.from.errorAt(e.node.Line, col, "expression: %s", at.Message)
 	out.cause = err
+	out.few = tooFew.MatchString(at.Message)
 	out.reads(readsServices(e.Text), readsServers(e.Text), err)
 	if e.node.Style == 0 && strings.Contains(at.Message, "EOF") &&
 		strings.Contains(e.doc.from.line(e.node.Line), e.Text+" #") {
@@ -204,7 +205,7 @@ func environment(s *scope) map[string]any {
 		"servervars": s.serverVars, "pullet": fleet, "eden": fleet,
 		"macro": macro, "step": step, "steps": map[string]StepResult{},
 		"event":  event,
-		"macros": map[string]any{},
+		"macros": s.macros.known(),
 		"item":   item, // the item of a step with forEach
 		// in expressions, a map as a list with key and value: filter(entries(vars.users), .value.state != 'absent')
 		"entries": entriesOf,

@@ -14,6 +14,8 @@ import (
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/vm"
+
+	"github.com/pullet/pullet/render/partial"
 )
 
 // What an expression costs is bounded like what a template costs, see limits.go. The language itself bounds only the
@@ -246,10 +248,23 @@ func (b *budget) limit(env map[string]any) map[string]any {
 	}
 	out[matchCall] = b.match
 	out[knownCall], out[perhapsCall] = knownKey, perhapsKey
+	out[partial.PerhapsMacro] = macroIfKnown(env)
 	out[joinCall] = b.join
 	out[swapCall] = b.replace
 	out[uniqCall] = func(v any) (any, error) { return v, b.spend(times(items(v), items(v)) / 10) }
 	return out
+}
+
+// macroIfKnown returns the function that calls a macro, and has no value for one that the host lacks.
+func macroIfKnown(env map[string]any) func(name string, args ...any) (any, error) {
+	known, _ := env["macros"].(map[string]any)
+	call, _ := env["macro"].(func(string, ...any) (any, error))
+	return func(name string, args ...any) (any, error) {
+		if _, has := known[name]; !has {
+			return nil, nil
+		}
+		return call(name, args...)
+	}
 }
 
 // join is the language's, but that it asks for the size first.

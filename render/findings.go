@@ -15,6 +15,9 @@ func (c *Catalog) Warnings() ErrorList {
 	return append(out, c.brokenMacros()...)
 }
 
+// Idle reports whether a step does not run on this node, whatever a run finds: a condition of it is known to be false.
+func (c *Catalog) Idle(step string) bool { return c.idle[step] }
+
 // FactNames are the names of what the root server holds.
 func (c *Catalog) FactNames() []string { return slices.Collect(maps.Keys(c.scope.server)) }
 

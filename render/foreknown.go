@@ -1,9 +1,7 @@
 package render
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -26,28 +24,59 @@ type foreknown struct {
 	bad *Error // the first part that cannot be evaluated
 }
 
-// condition reports a condition that cannot be evaluated with what is known before the run.
-func (r *crossReferences) condition(e Expression) {
-	if e.code == nil || len(e.keys)+len(e.roots) == 0 {
-		return
+// condition reports a condition that cannot be evaluated with what is known before the run, and the names in it that
+// the host lacks. It returns false if the condition is known not to hold.
+func (r *crossReferences) condition(e Expression) (mayHold bool) {
+	if e.code == nil {
+		return true
 	}
 	tree, err := parser.Parse(callMacros(e.Text))
 	if err != nil {
-		return // the compiled program stands for another reading of the text, which was accepted
+		return true // the compiled program stands for another reading of the text, which was accepted
 	}
 	k := &foreknown{c: r.c, e: e}
+	names := &namesRead{k: k}
+	reader := partial.Reader{Known: k.knows, Run: k.try, Read: names.read, Optional: partial.IsName}
+	yes, known := reader.Reads(tree.Node)
+	r.c.errs = append(r.c.errs, names.missing...)
+	if names.missing != nil || names.unknown {
+		return true
+	}
+	if len(e.keys)+len(e.roots) > 0 {
+		k.evaluate(&tree.Node)
+	}
+	if k.bad != nil {
+		r.c.fail(k.bad)
+	}
+	return !known || yes || k.bad != nil
+}
+
+// Judgement returns the mistakes of an expression by which a step is judged when its action ran, as those of its
+// conditions. A nil one has none.
+func (c *Catalog) Judgement(step string, e *Expression) ErrorList {
+	if e == nil || c.Idle(step) {
+		return nil
+	}
+	judge := newCompiler(c.repo, c.scope.at(nil, nil))
+	judge.inventory, judge.files.heard, judge.broken, judge.failed = c.Inventory, c.heard, c.broken, c.failed
+	release := c.repo.enter(judge.scope)
+	defer release()
+	judge.refs.condition(*e)
+	mistakes, _ := judge.scope.withoutUnopened(judge.errs)
+	return mistakes
+}
+
+// evaluate looks for a part that cannot be evaluated.
+func (k *foreknown) evaluate(tree *ast.Node) {
 	parts := partial.Evaluator{
 		Known: k.knows, Run: k.run, Boolean: k.boolean,
 		Place: func(n ast.Node) file.Location { return file.Location{From: k.part(n).from} },
 	}
-	value, known := parts.Value(&tree.Node)
+	value, known := parts.Value(tree)
 	if known {
-		k.boolean(value, tree.Node)
-	} else if _, err := compileExpression(tree.Node.String(), &references{}, expr.AsBool()); err != nil {
-		k.fail(err, tree.Node)
-	}
-	if k.bad != nil {
-		r.c.fail(k.bad)
+		k.boolean(value, *tree)
+	} else if _, err := compileExpression((*tree).String(), &references{}, expr.AsBool()); err != nil {
+		k.fail(err, *tree)
 	}
 }
 
@@ -60,23 +89,30 @@ func (k *foreknown) boolean(value any, at ast.Node) bool {
 	return false
 }
 
-// run evaluates a known part.
+// run evaluates a known part, and keeps the reason if that cannot be done.
 func (k *foreknown) run(n ast.Node) (any, bool) {
-	code, err := compileExpression(n.String(), &references{})
-	if err == nil {
-		k.c.scope.item = k.e.item
-		var value any
-		value, err = runExpression(code, k.c.scope)
-		k.c.scope.item = nil
-		if err == nil {
-			return value, true
-		}
-	}
+	value, err := k.value(n)
 	var macro *macroError
-	if !errors.As(err, &macro) { // macroCalls reports those
+	if err != nil && !errors.As(err, &macro) { // macroCalls reports those
 		k.fail(err, n)
 	}
-	return nil, false
+	return value, err == nil
+}
+
+// try evaluates a known part.
+func (k *foreknown) try(n ast.Node) (any, bool) {
+	value, err := k.value(n)
+	return value, err == nil
+}
+
+func (k *foreknown) value(n ast.Node) (any, error) {
+	code, err := compileExpression(n.String(), &references{})
+	if err != nil {
+		return nil, err
+	}
+	k.c.scope.item = k.e.item
+	defer func() { k.c.scope.item = nil }()
+	return runExpression(code, k.c.scope)
 }
 
 // fail keeps the first mistake, at the beginning of the part that has it.
@@ -86,10 +122,7 @@ func (k *foreknown) fail(err error, n ast.Node) {
 	}
 	part := k.part(n)
 	if part.lacks != nil {
-		name := part.lacks.Path[0]
-		k.bad = k.e.ErrorAt(part.lacks.At[0], fmt.Sprintf("this node has no variable %q", name))
-		k.bad.Hint = cmp.Or(DidYouMean(name, slices.Collect(maps.Keys(k.c.scope.vars))),
-			"where it may be missing, write vars."+name+" ?? DEFAULT")
+		k.bad = k.lacks(*part.lacks, 0, slices.Collect(maps.Keys(k.c.scope.vars)))
 		return
 	}
 	message := err.Error()
@@ -116,7 +149,7 @@ type conditionPart struct {
 // Visit is called for every node of the part.
 func (f *conditionPart) Visit(node *ast.Node) {
 	f.from = min(f.from, (*node).Location().From)
-	ref, ok := literalKeys(*node)
+	ref, ok := partial.LiteralKeys(*node)
 	if !ok || ref.Root != "vars" || f.lacks != nil {
 		return
 	}
@@ -155,14 +188,18 @@ func (r *readsOther) Visit(node *ast.Node) {
 		if n.Name == "now" {
 			r.others++
 		}
+	case *ast.BinaryNode:
+		if partial.AsksForFact(n) {
+			r.others--
+		}
 	case *ast.MemberNode:
-		ref, ok := literalKeys(n)
+		ref, ok := partial.LiteralKeys(n)
 		if !ok || len(ref.Path) != 1 {
 			return
 		}
 		if r.k.constant(ref) {
 			r.others--
-		} else if ref.Root == "vars" && r.k.undefined(ref.Path[0]) {
+		} else if ref.Root == "vars" && r.k.unopened(ref.Path[0]) {
 			r.others++
 		}
 	case *ast.CallNode:
@@ -189,11 +226,10 @@ func (k *foreknown) constant(ref KeyRef) bool {
 	return false
 }
 
-// undefined reports a variable that a node which nobody listed does not have: the real one may.
-func (k *foreknown) undefined(name string) bool {
-	_, listed := k.c.inventory[k.c.scope.in.Node.Name]
+// unopened reports a variable that may stand in an encrypted file, which was not opened.
+func (k *foreknown) unopened(name string) bool {
 	_, has := k.c.scope.vars[name]
-	return !listed && !has
+	return !has && len(k.c.scope.closed.unknown) > 0
 }
 
 // readsRun finds in a macro's text what a run, the fleet, an event or the host's system says.

@@ -19,9 +19,53 @@ func TestForeknownConditions(t *testing.T) {
 		{"vars.s", "expected true or false, found a text"},
 		{"vars.m", "expected true or false, found a map"},
 		{"vars.l", "expected true or false, found a list"},
-		{"vars.nosuch", `this node has no variable "nosuch"`},
-		{"vars.nosuch.x == 1", `this node has no variable "nosuch"`},
+		{"vars.nosuch", `this host has no variable "nosuch"`},
+		{"vars.nosuch.x == 1", `this host has no variable "nosuch"`},
 		{"vars.nosuch ?? true", ""},
+		{"vars.nosuch == 1", `this host has no variable "nosuch"`},
+		{"vars.nn == 3", `this host has no variable "nn"`},
+		{"not (vars.nosuch == 1)", `this host has no variable "nosuch"`},
+		{"vars.m.b == 1", `this host has no variable "b"`},
+		{"vars['m']['b'] == 1", `this host has no variable "b"`},
+		{"(vars.m.b ?? 1) == 1", ""},
+		{"vars.m?.b == 1", ""},
+		{"vars?.nosuch == 1", ""},
+		{"vars?.nosuch?.x == 1", ""},
+		{"'nosuch' in vars && vars.nosuch == 1", ""},
+		{"'nosuch' in vars ? vars.nosuch == 1 : true", ""},
+		{"not ('nosuch' in vars) || vars.nosuch == 1", ""},
+		{"'b' in vars.m && vars.m.b == 1", ""},
+		{"vars.n == 4 && vars.nosuch == 1", ""},
+		{"vars.n == 3 && vars.nosuch == 1", `this host has no variable "nosuch"`},
+		{"vars.n == 3 || vars.nosuch == 1", ""},
+		{"vars.n == 4 ? vars.nosuch == 1 : true", ""},
+		{"(vars.n == 4 && vars.nosuch == 1) == false", ""},
+		{"(vars.n ?? vars.nosuch) == 3", ""},
+		{"(vars.other ?? vars.nosuch) == 3", `this host has no variable "nosuch"`},
+		{"steps['first'].Changed && vars.nosuch == 1", `this host has no variable "nosuch"`},
+		{"steps['first'].Changed && vars.n == 4 && vars.nosuch == 1", ""},
+		{"server.memory > 1024 && vars.nosuch == 1", `this host has no variable "nosuch"`},
+		{"any(vars.l, # == vars.nosuch)", `this host has no variable "nosuch"`},
+		{"any(vars.none, # == vars.nosuch)", ""},
+		{"all(vars.l, # > 0 || vars.n == 4)", ""},
+		{"let n = vars.n; n == 4 && vars.n == 4", ""},
+		{"let n = vars.nosuch; n == 4", `this host has no variable "nosuch"`},
+		{"server.memry > 1024", `this host has no fact "memry"`},
+		{"(server.memry ?? 1) > 1024", ""},
+		{"server?.memry == nil", ""},
+		{"'memry' in server && server.memry > 1024", ""},
+		{"'memory' in server && server.memry > 1024", `this host has no fact "memry"`},
+		{"server.labels.nosuch == 'x'", ""},
+		{"server.ObjectMetadata.Nmae == 'x'", `this host has no fact "Nmae"`},
+		{"macros['tt'] == 'abc'", `this host has no macro "tt"`},
+		{"macros['tt'](1) == 'abc'", `this host has no macro "tt"`},
+		{"macro('t', vars.nosuch) == 'abc'", `this host has no variable "nosuch"`},
+		{"macro('tt', vars.n) == 'abc'", `this host has no macro "tt"`},
+		{"(macros['tt'] ?? 'abc') == 'abc'", ""},
+		{"(macro('tt') ?? 'abc') == 'abc'", ""},
+		{"macros?.tt == nil", ""},
+		{"'tt' in macros && macros['tt'] == 'abc'", ""},
+		{"'t' in macros && vars.nosuch == 1", `this host has no variable "nosuch"`},
 		{"not vars.n", "int, not bool"},
 		{"vars['s'].x == 1", "int(string)"},
 		{"vars.l[7] == 1", "out of range"},
@@ -53,7 +97,7 @@ func TestForeknownConditions(t *testing.T) {
 			for name, text := range map[string]string{
 				"nodes/m1.yaml":    "nodes: {m1: {labels: {role: db}}}\n",
 				"base/vars.yaml":   "files: {'*': [{name: c}]}\n",
-				"vars/c.yaml":      "n: 3\ns: abc\nm: {a: 1}\nl: [1]\n",
+				"vars/c.yaml":      "n: 3\ns: abc\nm: {a: 1}\nl: [1]\nnone: []\n",
 				"base/macros.yaml": "macros: {'*': [{name: m}]}\n",
 				"macros/m.yaml": "t:\n  template.expression: [{content: abc}]\n" +
 					"os:\n  template.expression: [{content: '{{ server.os }}'}]\n",
@@ -77,5 +121,55 @@ func TestForeknownConditions(t *testing.T) {
 				t.Errorf("got %s: %s, want %s", list[0].Pos, list[0].Message, c.want)
 			}
 		})
+	}
+}
+
+// TestForeknownReached: the conditions of what is known not to run are not held against what the host lacks.
+func TestForeknownReached(t *testing.T) {
+	when := func(text string) string { return "conditions: {when: {condition: \"" + text + "\"}}" }
+	const lacking = "conditions: {success: {condition: \"vars.nosuch == 1\"}}"
+	for _, c := range []struct {
+		name, job, step string
+		refused         bool
+	}{
+		{"a job that may run", when("vars.n == 3"), lacking, true},
+		{"a job that does not run", when("vars.n == 4"), lacking, false},
+		{"a job that asks for the variable", when("'nosuch' in vars"), lacking, false},
+		{"a job of which only a run knows", when("server.memory > 1"), lacking, true},
+		{"a step that does not run", "", "conditions: {when: {condition: vars.n == 4}, success: {condition: vars.nosuch == 1}}", false},
+		{"a step that runs", "", "conditions: {when: {condition: vars.n == 3}, continue: {condition: vars.nosuch == 1}}", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			job := "jobs:\n  '*':\n  - name: s\n"
+			if c.job != "" {
+				job += "    " + c.job + "\n"
+			}
+			_, err := Open(Layer{Name: "main", FS: fstest.MapFS{
+				"base/vars.yaml": {Data: []byte("files: {'*': [{name: c}]}\n")}, "vars/c.yaml": {Data: []byte("n: 3\n")},
+				"base/jobs.yaml": {Data: []byte(job)},
+				"jobs/s.yaml":    {Data: []byte("steps:\n- name: a\n  action: test.change\n  " + c.step + "\n")},
+			}}).Compile(Input{Node: Node{Name: "m1"}, Facts: Facts{"memory": 2048}})
+			if refused := err != nil; refused != c.refused {
+				t.Errorf("refused %v, want %v: %v", refused, c.refused, err)
+			}
+		})
+	}
+}
+
+// TestForeknownUnopened: what an encrypted file may hold is unknown where the file is not opened, and no mistake.
+func TestForeknownUnopened(t *testing.T) {
+	for condition, refused := range map[string]bool{
+		"vars.secret == 'x'": false, "vars.secret": false, "vars.n == 3 && vars.secret > 2": false,
+		"vars.n > 'x'": true, "vars.secret == 'x' && vars.n > 'x'": false, "server.nosuch == 1": true,
+	} {
+		_, err := Open(Layer{Name: "main", FS: fstest.MapFS{
+			"base/vars.yaml": {Data: []byte("files: {'*': [{name: c}, {name: s}]}\n")}, "vars/c.yaml": {Data: []byte("n: 3\n")},
+			"vars/s.yaml.age": {Data: []byte("age-encryption.org/v1\n")},
+			"base/jobs.yaml":  {Data: []byte("jobs: {'*': [{name: s}]}\n")},
+			"jobs/s.yaml":     {Data: []byte("steps:\n- name: a\n  action: test.change\n  conditions: {when: {condition: \"" + condition + "\"}}\n")},
+		}}).Compile(Input{Node: Node{Name: "m1"}})
+		if (err != nil) != refused {
+			t.Errorf("%s: %v", condition, err)
+		}
 	}
 }

@@ -7,6 +7,13 @@ func (o RunOptions) gated() bool {
 	return o.Sync || o.Serialize != nil || o.Target != nil || o.FailAfterAllTargetsRan
 }
 
+// WaitsForHosts reports that hosts wait for each other in the jobs: a step has sync, serialize or target.
+func (c *Catalog) WaitsForHosts() bool {
+	return slices.ContainsFunc(c.Jobs, func(j *Job) bool {
+		return slices.ContainsFunc(j.Steps, func(s *Step) bool { return s.Options.gated() })
+	})
+}
+
 // checkGateName refuses a name that may differ between nodes for a step with a gate: the gate is found by the name, on
 // every node.
 func (d *decoder) checkGateName(b *stepBody, o RunOptions) {

@@ -88,6 +88,7 @@ func (c *compiler) compileMacros() {
 		}
 	}
 	c.checkMacros()
+	c.parseMacros()
 }
 
 // checkMacros refuses macros that would never end.
@@ -157,8 +158,9 @@ func (d *decoder) shortMacro(e entry) *Macro {
 type macroSet struct {
 	all    map[string]*Macro
 	values map[string]any
-	active []string // the macros that are being evaluated, to tell recursion
-	later  bool     // they are not read yet
+	byName map[string]any // see known
+	active []string       // the macros that are being evaluated, to tell recursion
+	later  bool           // they are not read yet
 	// run executes a macro's command and returns what it prints. It is nil where nothing may be executed.
 	run func(m *Macro) (string, error)
 }
@@ -184,6 +186,17 @@ func (s *macroSet) runsCommand(names []string) bool {
 
 // names are the macros that the node has, sorted.
 func (s *macroSet) names() []string { return slices.Sorted(maps.Keys(s.all)) }
+
+// known returns the macros that the node has, by name: a key of them is a call.
+func (s *macroSet) known() map[string]any {
+	if len(s.byName) != len(s.all) {
+		s.byName = map[string]any{}
+		for name := range s.all {
+			s.byName[name] = true
+		}
+	}
+	return s.byName
+}
 
 // call is the value of a macro.
 func (s *macroSet) call(in *scope, name string, args []any) (any, error) {

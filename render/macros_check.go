@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 
@@ -38,6 +39,7 @@ func (e *Error) reads(services, servers []string, err error) {
 	var text *macroTextError
 	if errors.As(err, &text) {
 		services, servers = append(services, text.bad.Services...), append(servers, text.bad.Servers...)
+		e.few = e.few || text.bad.few
 	}
 	e.Services, e.Servers = distinct(services), distinct(servers)
 }
@@ -76,29 +78,35 @@ func (m *Macro) asksForFleet(all map[string]*Macro, seen map[string]bool) bool {
 		slices.ContainsFunc(m.calls(), func(name string) bool { return all[name].asksForFleet(all, seen) })
 }
 
-// evaluated reports what can be known to be wrong with conditions, and with the macros that they call.
+// evaluated reports what can be known to be wrong with conditions that a run reaches, and with the macros that they
+// call.
 func (r *crossReferences) evaluated() {
 	for _, t := range r.c.triggers.mine {
 		r.callsIn(t.Expression)
+		r.condition(t.Expression)
 	}
 	for _, j := range r.c.jobs.all {
-		r.callsOf(j.Conditions)
+		runs := r.conditionsOf(j.Conditions)
 		for _, s := range j.Steps {
-			r.callsOf(s.Conditions)
+			r.c.idle[s.ID()] = !runs || !r.conditionsOf(s.Conditions)
 		}
 	}
 }
 
-func (r *crossReferences) callsOf(conditions Conditions) {
+// conditionsOf looks at the conditions of a step or a job. It returns false if it is known not to run.
+func (r *crossReferences) conditionsOf(conditions Conditions) (mayRun bool) {
 	for _, one := range conditions.All() {
 		r.callsIn(one.Expression)
-		r.condition(one.Expression)
+		if mayHold := r.condition(one.Expression); one == conditions.When && !mayHold {
+			return false
+		}
 	}
+	return true
 }
 
 // callsIn evaluates an expression that calls macros.
 func (r *crossReferences) callsIn(e Expression) {
-	if e.code == nil || !slices.ContainsFunc(e.keys, KeyRef.ofMacro) {
+	if e.code == nil || !slices.ContainsFunc(e.keys, KeyRef.OfMacro) {
 		return
 	}
 	r.c.scope.item = e.item
@@ -114,25 +122,65 @@ func (r *crossReferences) callsIn(e Expression) {
 	}
 }
 
-func (r KeyRef) ofMacro() bool { return r.Root == "macros" }
+// parseMacros reports the texts of macros that are no templates: nothing can call such a macro, and a condition that
+// does would be evaluated after hosts were changed.
+func (c *compiler) parseMacros() {
+	for _, name := range c.scope.macros.names() {
+		m := c.scope.macros.all[name]
+		if m.pos.File == shippedFile {
+			continue
+		}
+		if m.Action == templateExpression && m.Params.lookup("content") == nil {
+			c.failedMacro(m, m.Params.errorAt(m.pos, "macro %q: \"content\" is missing", m.Name))
+			continue
+		}
+		for _, e := range m.Params.pairs {
+			c.parseMacro(m, e.value)
+		}
+	}
+}
 
-// brokenMacros are templates of macros that cannot be parsed, and warnings about those that fail and that a condition
-// names: it may not call them, or not as the fleet is now.
+// parseMacro reports the texts below a node of a macro that are no templates.
+func (c *compiler) parseMacro(m *Macro, n *yaml.Node) {
+	n = resolve(n)
+	if n.Kind == yaml.ScalarNode && strings.Contains(n.Value, "{{") && !c.repo.parsesMacro(n.Value) {
+		src := &source{path: m.pos.File, text: n.Value}
+		if bad := src.parse(c.scope, c.scope.x.funcs, false); bad != nil {
+			e := m.Params.errorAt(m.Params.doc.pos(n), "macro %q: %s", m.Name, bad.Message)
+			e.Hint = bad.Hint
+			c.failedMacro(m, e)
+			return
+		}
+		c.repo.macroTexts.Store(n.Value, true)
+	}
+	for i, inner := range n.Content {
+		if n.Kind != yaml.MappingNode || i%2 == 1 { // a key is no template
+			c.parseMacro(m, inner)
+		}
+	}
+}
+
+// parsesMacro reports a text of a macro that is known to be a template.
+func (r *Repository) parsesMacro(text string) bool {
+	_, known := r.macroTexts.Load(text)
+	return known
+}
+
+// failedMacro reports a macro that cannot work. What calls it need not say that again.
+func (c *compiler) failedMacro(m *Macro, bad *Error) {
+	c.failed[m.Name] = true
+	c.fail(bad)
+}
+
+// brokenMacros are warnings about macros that fail and that a condition names: it may not call them, or not as the
+// fleet is now.
 func (c *Catalog) brokenMacros() ErrorList {
 	s, named := c.scope.at(nil, nil), c.macrosOfConditions()
 	defer c.repo.enter(s)()
 	var out ErrorList
 	for _, name := range s.macros.names() {
 		m := s.macros.all[name]
-		if m.pos.File == shippedFile || m.Action != templateExpression || c.failed[name] {
-			continue
-		}
-		src := &source{path: m.pos.File, text: m.Params.Text("content")}
-		if bad := src.parse(s, s.x.funcs, false); bad != nil {
-			out = append(out, m.atContent(bad))
-			continue
-		}
-		if !named[name] {
+		if m.pos.File == shippedFile || m.Action != templateExpression || c.failed[name] || !named[name] {
 			continue
 		}
 		if bad := s.macros.try(s, m); bad != nil {
@@ -148,7 +196,7 @@ func (c *Catalog) macrosOfConditions() map[string]bool {
 	out := map[string]bool{}
 	noteOne := func(e Expression) {
 		for _, key := range e.keys {
-			if key.ofMacro() {
+			if key.OfMacro() {
 				out[key.Path[0]] = true
 			}
 		}

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -93,5 +94,33 @@ func TestMacroCycle(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), `macros/m.yaml:1:1: macro "a" calls itself: `+want) {
 			t.Errorf("%s: %v", macros, err)
 		}
+	}
+}
+
+// TestBrokenMacros: a macro that cannot be parsed stops the version, whoever calls it.
+func TestBrokenMacros(t *testing.T) {
+	for _, c := range []struct{ name, macro, when, want string }{
+		{"nothing calls it", "template.expression: [{content: '{{ if }}'}]", "", "macros/m.yaml:2:35: macro \"m\": missing value for if"},
+		{"a condition calls it", "template.expression: [{content: '{{ if }}'}]", "macros['m'] > 0", "missing value for if"},
+		{"it asks for the fleet", "template.expression: [{content: '{{ macros[`servers_get_by_label`](`x=`) | length }}'}]", "macros['m'] > 0", "bad character"},
+		{"a dead branch calls it", "template.expression: [{content: '{{ nosuch }}'}]", "false && macros['m'] > 0", "no function"},
+		{"a parameter of a command", "action: cmd.run\n  parameters: {cmd: 'echo {{ .a'}", "", "macros/m.yaml:3:21: macro \"m\": unclosed action"},
+		{"a list of a command", "action: cmd.run\n  parameters: {cmd: [echo, '{{ end }}']}", "", "macros/m.yaml:3:28: macro \"m\": unexpected {{end}}"},
+		{"no text", "template.expression: [{contnet: x}]", "", "\"content\" is missing"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			job := "steps:\n- name: s\n  action: x\n"
+			if c.when != "" {
+				job += "  conditions: {when: {condition: \"" + c.when + "\"}}\n"
+			}
+			_, err := repo(map[string]string{
+				"base/macros.yaml": "macros:\n  '*': [{name: m}]\n", "macros/m.yaml": "m:\n  " + c.macro + "\n",
+				"base/jobs.yaml": "jobs: {'*': [{name: a}]}\n", "jobs/a.yaml": job,
+			}).Compile(web1)
+			var list ErrorList
+			if !errors.As(err, &list) || len(list) != 1 || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want one mistake: %s", err, c.want)
+			}
+		})
 	}
 }

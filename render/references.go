@@ -54,7 +54,11 @@ func (r *references) Visit(node *ast.Node) {
 	if name, ok := member.Property.(*ast.StringNode); ok && root.Value == "steps" {
 		r.steps = append(r.steps, stepRef{name: name.Value, at: name.Location().From})
 	}
-	ast.Patch(node, &ast.CallNode{Callee: &ast.IdentifierNode{Value: callee}, Arguments: []ast.Node{member.Property}})
+	call := &ast.CallNode{Callee: &ast.IdentifierNode{Value: callee}, Arguments: []ast.Node{member.Property}}
+	if member.Optional {
+		r.allowMissing(call)
+	}
+	ast.Patch(node, call)
 }
 
 // ofHost are the roots that one host has, and not the fleet.

@@ -28,6 +28,7 @@ type Repository struct {
 	mu         sync.Mutex
 	shapes     sync.Map // of structs, by type
 	conditions sync.Map // compiled, by text
+	macroTexts sync.Map // those that are templates
 	first      *execution
 	others     []*execution // idle
 	parsed     map[string]*source

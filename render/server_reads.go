@@ -25,7 +25,10 @@ func readsServers(expression string) (targets []string) {
 }
 
 // servers are targets of the nodes that the action at a line and column of the template reads, itself or by a variable.
-func (s *source) servers(line, col int) []string { return s.reads(line, col, readServers) }
+// Decided adds those of the conditions that the action stands below.
+func (s *source) servers(line, col int, decided bool) []string {
+	return s.reads(line, col, decided, readServers)
+}
 
 // readServers finds the nodes that a call reads.
 func readServers(c *parse.CommandNode) (target string, reads bool) {

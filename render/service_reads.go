@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"text/template/parse"
@@ -39,62 +40,94 @@ func readsServices(expression string) []string {
 	return named
 }
 
-// services are those that the action at a line and column of the template reads, itself or by a variable; "" is one
-// whose name it computes.
-func (s *source) services(line, col int) []string { return s.reads(line, col, readService) }
+// services are those that the action at a line and column of the template reads, itself or by a variable. Decided adds
+// those of the conditions that the action stands below. "" is a service whose name is computed.
+func (s *source) services(line, col int, decided bool) []string {
+	return s.reads(line, col, decided, readService)
+}
 
 // reads are the names that a function finds in the calls of the action at a line and column of the template, and in
-// those behind its variables.
-func (s *source) reads(line, col int, find readFinder) []string {
+// those behind its variables. Decided adds what decided on reaching the action.
+func (s *source) reads(line, col int, decided bool, find readFinder) []string {
 	if s.tmpl == nil || line < 1 || line > len(s.starts()) {
 		return nil
 	}
-	offset := parse.Pos(s.starts()[line-1] + col)
-	var at *parse.PipeNode
-	reads := map[string][]string{} // by variable
-	for _, t := range s.tmpl.Templates() {
-		if t.Tree == nil {
-			continue
+	w := &readsAt{offset: parse.Pos(s.starts()[line-1] + col), find: find,
+		behind: map[string][]string{}, above: map[string][]string{}}
+	for range 2 { // a template may be called behind its definition
+		w.at, w.read, w.decided = nil, nil, nil
+		for _, t := range s.tmpl.Templates() {
+			if t.Tree != nil {
+				w.list(t.Root, w.above[t.Name()])
+			}
 		}
-		walkPipes(t.Root, func(p *parse.PipeNode) {
-			for _, v := range p.Decl {
-				reads[v.Ident[0]] = distinct(append(pipeReads(p, reads, find), reads[v.Ident[0]]...))
-			}
-			if p.Pos <= offset && (at == nil || p.Pos >= at.Pos) { // a call that was put in stands before what is written there
-				at = p
-			}
-		})
 	}
-	if at == nil {
-		return nil
+	if decided {
+		return distinct(slices.Concat(w.read, w.decided))
 	}
-	return distinct(pipeReads(at, reads, find))
+	return distinct(w.read)
+}
+
+// readsAt walks through templates and finds what decides on the action at an offset.
+type readsAt struct {
+	offset parse.Pos
+	find   readFinder
+	behind map[string][]string // what a variable was made of
+	above  map[string][]string // what decides on calls of a template, by its name
+	at     *parse.PipeNode     // the last action before the offset
+	read   []string            // what it reads
+	// what the conditions above it read
+	decided []string
+}
+
+// list visits the nodes of a list in their order. Above is what decides on reaching it.
+func (w *readsAt) list(l *parse.ListNode, above []string) {
+	if l == nil {
+		return
+	}
+	for _, n := range l.Nodes {
+		switch n := n.(type) {
+		case *parse.ActionNode:
+			w.pipe(n.Pipe, above)
+		case *parse.IfNode:
+			w.block(&n.BranchNode, above)
+		case *parse.RangeNode:
+			w.block(&n.BranchNode, above)
+		case *parse.WithNode:
+			w.block(&n.BranchNode, above)
+		case *parse.TemplateNode:
+			if n.Pipe != nil { // {{ template "x" }} hands on nothing
+				w.pipe(n.Pipe, above)
+			}
+			w.above[n.Name] = distinct(slices.Concat(w.above[n.Name], above))
+		}
+	}
+}
+
+// block visits a condition and what stands below it.
+func (w *readsAt) block(b *parse.BranchNode, above []string) {
+	below := slices.Concat(above, w.pipe(b.Pipe, above))
+	w.list(b.List, below)
+	w.list(b.ElseList, below)
+}
+
+// pipe notes an action, and returns what it reads.
+func (w *readsAt) pipe(p *parse.PipeNode, above []string) []string {
+	read := pipeReads(p, w.behind, w.find)
+	for _, v := range p.Decl {
+		w.behind[v.Ident[0]] = distinct(slices.Concat(read, w.behind[v.Ident[0]]))
+	}
+	// A call that was put in stands before what is written there.
+	if p.Pos <= w.offset && (w.at == nil || p.Pos >= w.at.Pos) {
+		w.at, w.read, w.decided = p, read, above
+	}
+	return read
 }
 
 // distinct is a list without what stands in it twice.
 func distinct(list []string) []string {
 	slices.Sort(list)
 	return slices.Compact(list)
-}
-
-// walkPipes visits the pipes of actions and blocks in their order, not those in parentheses.
-func walkPipes(n parse.Node, visit func(*parse.PipeNode)) {
-	walkNodes(n, func(n parse.Node) {
-		switch n := n.(type) {
-		case *parse.ActionNode:
-			visit(n.Pipe)
-		case *parse.IfNode:
-			visit(n.Pipe)
-		case *parse.RangeNode:
-			visit(n.Pipe)
-		case *parse.WithNode:
-			visit(n.Pipe)
-		case *parse.TemplateNode:
-			if n.Pipe != nil { // {{ template "x" }} hands on nothing
-				visit(n.Pipe)
-			}
-		}
-	})
 }
 
 // readFinder finds what a call reads of the fleet.
@@ -135,4 +168,33 @@ func literalArg(c *parse.CommandNode, nth int) string {
 		}
 	}
 	return ""
+}
+
+// tooFew finds the failures that more instances of a service may end: the author's own word, and a place in a list that
+// is too short.
+var tooFew = lazyregexp.New(`error calling (?:fail|required): |there is no element |out of (?:range|bounds)`)
+
+// Awaits returns the service that a mistake waits for, and how many hosts announced it, in words: a service that the
+// failing action reads and that no host has announced, or any that it reads where the mistake says that there are too
+// few. Asked are the services that the template asked for; they stand for a name that it computes. Both are "" where
+// the mistake waits for none.
+func (e *Error) Awaits(count func(service string) (int, error), asked ...string) (service, announced string) {
+	for _, name := range e.Services {
+		names := []string{name}
+		if name == "" {
+			names = asked
+		}
+		for _, name := range names {
+			switch n, err := count(name); {
+			case err != nil:
+			case n == 0:
+				return name, "nobody has announced it"
+			case e.few && n == 1:
+				return name, "only one host has announced it"
+			case e.few:
+				return name, fmt.Sprintf("only %d hosts have announced it", n)
+			}
+		}
+	}
+	return "", ""
 }

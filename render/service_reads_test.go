@@ -20,12 +20,62 @@ func TestServicesOfMistakes(t *testing.T) {
 		{"{{ range services `db` }}{{ end }}{{ index vars.services 0 }}", nil},
 		{"{{ $x := services `db` }}" + strings.Repeat("{{ $x = print $x $x }}", 40) + "{{ index $x.a 0 }}", []string{"db"}},
 		{"{{ services `db` | len }}{{ vars.missing }} # services `db`", nil},
+		// What decided on reaching an action counts where the action says that there is too little.
+		{"{{ if lt (len (services `db`)) 2 }}{{ fail `two dbs` }}{{ end }}", []string{"db"}},
+		{"{{ $n := len (services `db`) }}{{ if vars.x }}{{ else if lt $n 2 }}{{ index (services `web`) 0 }}{{ end }}", []string{"db", "web"}},
+		{"{{ if services `db` }}{{ else }}{{ `` | required `a db` }}{{ end }}", []string{"db"}},
+		{"{{ if services `db` }}{{ else }}{{ vars.missing }}{{ end }}", nil},
+		{"{{ if services `db` }}{{ end }}{{ fail `always` }}", nil},
+		{"{{ define `t` }}{{ fail `a db` }}{{ end }}{{ if not (services `db`) }}{{ template `t` }}{{ end }}", []string{"db"}},
 	} {
 		job := "steps:\n  - name: x\n    # " + c.action + "\n    action: test.succeed\n"
-		_, err := repo(map[string]string{"base/jobs.yaml": "jobs: {'*': [{name: a}]}\n", "jobs/a.yaml": job}).Compile(web1)
+		_, err := repo(map[string]string{"base/jobs.yaml": "jobs: {'*': [{name: a}]}\n", "jobs/a.yaml": job,
+			"base/vars.yaml": "files: {'*': [{name: v}]}\n", "vars/v.yaml": "x: false\n"}).Compile(web1)
 		var bad *Error
 		if !errors.As(err, &bad) || !slices.Equal(bad.Services, c.want) {
 			t.Errorf("%s: %q, want %q (%v)", c.action, bad.Services, c.want, err)
+		}
+	}
+}
+
+// TestAwaits: a mistake waits for a service that nobody announced, and for more instances where it says that there are
+// too few. One that more instances cannot end waits for none.
+func TestAwaits(t *testing.T) {
+	away := errors.New("etcd is away")
+	for _, c := range []struct {
+		text  string
+		count int
+		err   error
+		want  string
+	}{
+		{"{{ (index (services `db`) 0).node }}", 0, nil, "db"},
+		{"{{ (index (services `db`) 2).node }}", 2, nil, "db"},
+		{"{{ (index (services `db`) 2).node }}", 2, away, ""},
+		{"{{ (index (services `db`) 0).adress }}", 2, nil, ""},
+		{"{{ slice (services `db`) 0 4 }}", 2, nil, "db"},
+		{"{{ if lt (len (services `db`)) 3 }}{{ fail `three dbs` }}{{ end }}", 2, nil, "db"},
+		{"{{ if lt (len (services (print `d` `b`))) 3 }}{{ fail `three dbs` }}{{ end }}", 2, nil, "db"},
+		{"{{ fail (print (len (services `db`))) }}", 2, nil, "db"},
+		{"{{ fail `always` }}", 0, nil, ""},
+	} {
+		in := web1
+		in.View.Services = map[string][]Service{"db": make([]Service, c.count)}
+		cat, err := repo(map[string]string{"base/jobs.yaml": "jobs: {'*': []}\n"}).Compile(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = cat.Template(nil, "files/t", c.text, nil, nil)
+		var bad *Error
+		if !errors.As(err, &bad) {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		name, why := bad.Awaits(func(string) (int, error) { return c.count, c.err }, "db")
+		if said := map[int]string{0: "nobody has announced it", 2: "only 2 hosts have announced it"}[c.count]; name != c.want || name != "" && why != said {
+			t.Errorf("%s: %q %q, want %q: %v", c.text, name, why, c.want, bad)
+		}
+		if cat.Hearsay(bad) != strings.Contains(c.text, "services") {
+			t.Errorf("%s: whether it rests on what hosts say", c.text)
 		}
 	}
 }

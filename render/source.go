@@ -12,6 +12,7 @@ import (
 	"text/template/parse"
 
 	"github.com/pullet/pullet/internal/lazyregexp"
+	"github.com/pullet/pullet/render/newcomer"
 )
 
 // maxOutput bounds what one template may produce: far above any real file, far below what would hurt a node.
@@ -124,21 +125,17 @@ func (s *source) unknownFunction(in *scope, e *Error, funcs template.FuncMap) *E
 	m := notDefined.FindStringSubmatch(e.Message)
 	if m == nil {
 		if e.Hint == "" {
-			e.Hint = parseHint(e.Message, s.line(e.Pos.Line))
+			e.Hint = newcomer.ParseHint(e.Message, s.line(e.Pos.Line))
 		}
 		return e
 	}
 	if at := calledAt(s.line(e.Pos.Line), m[1]); at >= 0 {
-		e = s.errorAt(
-			Position{File: s.path, Line: e.Pos.Line, Col: at + 1},
-			"there is no function %q",
-			m[1],
-		)
+		e = s.errorAt(Position{File: s.path, Line: e.Pos.Line, Col: at + 1}, "there is no function %q", m[1])
 	}
 	if e.Hint = in.bareName(m[1]); e.Hint != "" {
 		return e
 	}
-	if e.Hint = loopHint(s.text, m[1]); e.Hint != "" {
+	if e.Hint = newcomer.LoopHint(s.text, m[1]); e.Hint != "" {
 		return e
 	}
 	line := s.line(e.Pos.Line)

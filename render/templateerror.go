@@ -45,7 +45,8 @@ func (s *source) templateError(in *scope, err error) *Error {
 	e.at = s.wholeField(pos, e.at)
 	out := s.errorAt(pos, "%s", plainMessage(e))
 	out.cause, out.hearsay, out.event = err, s.about(factWays, e.at), s.about(eventWays, e.at)
-	out.reads(s.services(e.line, e.col), s.servers(e.line, e.col), err)
+	out.few = tooFew.MatchString(e.msg)
+	out.reads(s.services(e.line, e.col, out.few), s.servers(e.line, e.col, out.few), err)
 	in.explain(out, e)
 	return out
 }

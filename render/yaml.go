@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 
 	"github.com/pullet/pullet/internal/lazyregexp"
+	"github.com/pullet/pullet/render/newcomer"
 )
 
 // document is a rendered file as a YAML tree.
@@ -116,15 +117,15 @@ func loadYAML(r *rendered) (*document, *Error) {
 	case bad != nil || errors.As(err, &bad):
 		at := yamlPlace(r, bad)
 		message := yamlMessage(bad)
-		line, col := realPlace(string(r.text), message, at.Line, at.Column)
+		line, col := newcomer.RealPlace(string(r.text), message, at.Line, at.Column)
 		e := r.errorAt(line, col, "%s", message)
-		e.Hint = cmp.Or(blockHint(r, line), syntaxHint(message, r.line(line), col), yamlHint(r, line))
+		e.Hint = cmp.Or(blockHint(r, line), newcomer.SyntaxHint(message, r.line(line), col), yamlHint(r, line))
 		return nil, e
 	case err != nil:
 		message := strings.TrimPrefix(err.Error(), "yaml: ")
-		line, col := realPlace(string(r.text), message, 1, 1)
+		line, col := newcomer.RealPlace(string(r.text), message, 1, 1)
 		e := r.errorAt(line, col, "invalid YAML: %s", message)
-		e.Hint = syntaxHint(message, "", 1)
+		e.Hint = newcomer.SyntaxHint(message, "", 1)
 		return nil, e
 	}
 	doc := &document{from: r, root: &n}

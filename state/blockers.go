@@ -21,6 +21,7 @@ type NodeBlockers struct {
 	Alive  bool
 	Gone   bool // an operator gave it up
 	Role   string
+	Runs   string // the version that it runs
 	Failed string // the version that failed there
 	Parked string // the version in whose mid-run it waits
 }
@@ -63,7 +64,7 @@ func (s *Views) blockersOf(record, alive, rollout []*mvccpb.KeyValue) NodeBlocke
 	p := NodeBlockers{Known: len(record) > 0, Alive: len(alive) > 0}
 	for _, kv := range record {
 		if n, err := Read[Node](s.store, kv); err == nil {
-			p.Known, p.Gone, p.Role = !n.Decommissioned, n.Decommissioned, n.Role
+			p.Known, p.Gone, p.Role, p.Runs = !n.Decommissioned, n.Decommissioned, n.Role, n.Running
 		}
 	}
 	for _, kv := range rollout {

@@ -13,6 +13,7 @@ func (c *Cursor) check(Key) error {
 	check.count("done", c.Done, MaxOutbox)
 	check.count("page", c.Page, math.MaxInt32)
 	check.count("first", c.First, math.MaxInt32)
+	check.times(c.Clock.At)
 	return check.err
 }
 
@@ -20,7 +21,7 @@ func (p *Page) limit() int { return maxBig }
 
 func (p *Page) check(Key) error {
 	var c checks
-	c.times(p.At)
+	c.times(p.At, p.Clock)
 	c.unless(len(p.Events) <= MaxPage, "it has %d events", len(p.Events))
 	for i := range p.Events {
 		e := &p.Events[i]

@@ -42,6 +42,7 @@ type Local struct {
 	Gaps     []time.Duration `json:"gaps,omitempty"`     // between its last pulls, the newest last
 	Commands Begun           `json:"commands,omitzero"`  // signed ones that it began with
 	Reacting *Reacting       `json:"reacting,omitempty"` // the run of a reaction that it is at
+	Reacted  []EndedReaction `json:"reacted,omitempty"`  // runs of reactions that it ended, the newest last
 	Secret   string          `json:"secret"`             // proves to the fleet that this is the same state directory
 }
 
@@ -52,6 +53,33 @@ type Reacting struct {
 	Result  ReactionResult `json:"result"`
 	Held    *HeldPlace     `json:"held,omitempty"` // nil: it waits for others in mid-run, without a place
 	Untold  *Untold        `json:"untold,omitempty"`
+}
+
+// EndedReaction is how a run of a reaction ended on a node. By a record that was restored it may not be over: the node
+// does not begin it again.
+type EndedReaction struct {
+	Run    string `json:"run"`
+	State  string `json:"state"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// keptReacted is how many runs a node remembers that it ended.
+const keptReacted = 256
+
+// Ends remembers how a run of a reaction ended.
+func (l *Local) Ends(r EndedReaction) {
+	if l.Ended(r.Run).Run == "" {
+		l.Reacted = append(l.Reacted, r)
+	}
+	l.Reacted = l.Reacted[max(0, len(l.Reacted)-keptReacted):]
+}
+
+// Ended returns how a run of a reaction ended here; nothing where the node knows of no end.
+func (l *Local) Ended(run string) (r EndedReaction) {
+	if at := slices.IndexFunc(l.Reacted, func(r EndedReaction) bool { return r.Run == run }); at >= 0 {
+		r = l.Reacted[at]
+	}
+	return r
 }
 
 // Untold is a failure that the fleet may not know of: the node was killed since, or etcd did not answer. The node does

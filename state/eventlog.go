@@ -53,30 +53,6 @@ func (s *EventLog) pages(
 	return out, nil
 }
 
-// Forget removes pages that were written long ago.
-func (s *EventLog) Forget(ctx context.Context, now time.Time) error {
-	const some = 50
-	for {
-		pages, err := s.After(ctx, -1, some)
-		old := 0
-		for _, page := range pages {
-			if now.Sub(page.At) < KeptEvents {
-				break
-			}
-			old = page.Number
-		}
-		if err != nil || old == 0 {
-			return err
-		}
-		if _, err := s.store.Client.Delete(ctx, s.pageKey(0), clientv3.WithRange(s.pageKey(old+1))); err != nil {
-			return err
-		}
-		if len(pages) < some {
-			return nil
-		}
-	}
-}
-
 // Await waits until there is a page after one, or for as long as a poll takes. It is false when ctx ends first.
 func (s *EventLog) Await(ctx context.Context, page int, poll time.Duration) bool {
 	key := s.pageKey(page + 1)

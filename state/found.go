@@ -25,9 +25,7 @@ type Found struct {
 func (s *Statuses) foundOps(node, role string) []clientv3.Op {
 	return append(
 		s.store.Switches.ordersOps(node, role),
-		clientv3.OpGet(
-			s.store.Versions.CurrentKey(),
-		),
+		clientv3.OpGet(s.store.Versions.CurrentKey()),
 		clientv3.OpGet(s.key(Rollout, Pending, node)),
 		clientv3.OpGet(s.store.Steps.SemaphorePrefix(""), clientv3.WithPrefix()),
 		clientv3.OpGet(s.store.Versions.skippedKey()),

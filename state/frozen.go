@@ -59,7 +59,7 @@ func scopesOf(node, role string) []Scope {
 func (s *Switches) ordersOps(node, role string) []clientv3.Op {
 	ops := []clientv3.Op{
 		clientv3.OpGet(s.store.Commands.pendingKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
-		clientv3.OpGet(s.store.Reactions.pendingPrefix(), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(s.store.Reactions.PendingPrefix(), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 	}
 	for _, c := range scopesOf(node, role) {
 		ops = append(ops, clientv3.OpGet(s.Key(c)))

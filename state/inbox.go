@@ -37,7 +37,7 @@ func (s *Events) Inbox(ctx context.Context) (*Inbox, error) {
 	all, err := s.store.Client.Txn(ctx).Then(
 		clientv3.OpGet(s.groupsPrefix(), clientv3.WithPrefix()),
 		clientv3.OpGet(s.toldKey()),
-		clientv3.OpGet(s.store.Reactions.pendingPrefix(), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(s.store.Reactions.PendingPrefix(), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(s.store.Reactions.pausedPrefix(), clientv3.WithPrefix())).Commit()
 	if err != nil {
 		return nil, err

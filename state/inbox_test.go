@@ -118,7 +118,7 @@ func TestEnterMany(t *testing.T) {
 	}
 	done, err := s.Events.Enter(ctx, since, in, Entry{Runs: runs})
 	must(t, err)
-	given, err := s.Reactions.List(ctx, "")
+	given, err := s.Reactions.List(ctx)
 	must(t, err)
 	if !done || len(given) != len(runs) {
 		t.Errorf("done: %v, with %d of %d runs", done, len(given), len(runs))

@@ -77,7 +77,7 @@ var kinds = []kind{
 	{"happened/SEQ", nodes, examines[Page], "", ""},
 	{"sink/WORD", nodes, examines[Sink], "what happens from now on is sent", "no action needed"},
 	{"reaction_given/WORD", nodes, examines[ReactionRun], "no host runs it", ""},
-	{"reaction_pending/WORD", nodes, nil, "", ""},
+	{"reaction_pending/WORD", nodes, examines[Word], "the run is not open", "no action needed"},
 	{"reaction_result/WORD/NODE", nodes, examines[ReactionResult], "its result is unknown", ""},
 	{"reaction_ended/WORD/NODE", nodes, nil, "", ""},
 	{"reaction_paused/HASH", operators, examines[PausedReaction], "", ""},

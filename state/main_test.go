@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/pullet/pullet/internal/patience"
 )
 
 // TestMain lets the test binary be the other process of a test: it does what the variable says, reports "ready", and
@@ -99,7 +101,7 @@ func (p *process) kill() {
 // open opens the embedded store of a directory.
 func open(t *testing.T, dir string) *Store {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience.Stretch(20*time.Second))
 	defer cancel()
 	s, err := Open(ctx, Config{Fleet: "f", Dir: dir})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // Observed is what the reactor knew of the fleet when it looked last: what changed since is an event.
 type Observed struct {
-	At       time.Time `json:"at"`
+	At       time.Time `json:"at"` // by the fleet's clock
 	Version  string    `json:"version,omitempty"`
 	Rollout  string    `json:"rollout,omitempty"`
 	Release  string    `json:"release,omitempty"`
@@ -30,8 +30,8 @@ func (o Observed) Same(other Observed) bool {
 func (s *Events) observedKey() string { return s.store.key("reactor", "observed") }
 
 // Observe reads what the reactor knew, nil where nothing looked before, and the fleet as it is: nil where somebody
-// looked after a time.
-func (s *Events) Observe(ctx context.Context, after time.Time) (*Observed, *Overview, error) {
+// looked lately. The time is by the fleet's clock.
+func (s *Events) Observe(ctx context.Context, now time.Time, lately time.Duration) (*Observed, *Overview, error) {
 	got, err := s.store.Client.Get(ctx, s.observedKey())
 	if err != nil {
 		return nil, nil, err
@@ -42,11 +42,11 @@ func (s *Events) Observe(ctx context.Context, after time.Time) (*Observed, *Over
 			was = &o
 		}
 	}
-	if was != nil && was.At.After(after) && !was.At.After(time.Now()) {
+	if was != nil && was.At.After(now.Add(-lately)) && !was.At.After(now) {
 		return was, nil, nil
 	}
-	now, err := s.store.Views.Fleet(ctx, true)
-	return was, now, err
+	fleet, err := s.store.Views.Fleet(ctx, true)
+	return was, fleet, err
 }
 
 func (s *Events) observedOps(o *Observed) []clientv3.Op {

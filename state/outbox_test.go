@@ -124,7 +124,7 @@ func TestEnter(t *testing.T) {
 	since, _ := leads(t, s, "web2")
 	nothing := func(what string) {
 		t.Helper()
-		runs, err := s.Reactions.List(t.Context(), "")
+		runs, err := s.Reactions.List(t.Context())
 		pages, err2 := s.EventLog.Newest(t.Context(), 0, 10)
 		if err != nil || err2 != nil || len(runs)+len(pages) > 0 || len(inboxOf(t, s).Events) != 3 {
 			t.Fatalf("%s: %v %v %v %v", what, runs, pages, err, err2)

@@ -106,9 +106,7 @@ func (s *Presences) Register(
 			Put(key, owner, clientv3.WithLease(lease)),
 			Put(s.store.Nodes.Key(n.Name), n),
 			Put(s.store.key("facts", n.Name), facts),
-			clientv3.OpDelete(
-				s.store.Nodes.DecommissionedKey(n.Name),
-			),
+			clientv3.OpDelete(s.store.Nodes.DecommissionedKey(n.Name)),
 			clientv3.OpDelete(s.rivalKey(n.Name, owner.mark())),
 			s.store.Statuses.provisionOp(n.Name, n.LastSeen),
 		}

@@ -21,8 +21,9 @@ type ReactionRun struct {
 	Version  string    `json:"version"`            // of the fleet when it was given
 	Chain    []Cause   `json:"chain,omitempty"`    // runs that caused it, itself the last one
 	By       string    `json:"by"`                 // the host that was the reactor
-	At       time.Time `json:"at"`
-	Why      string    `json:"why,omitempty"` // why no host has to do anything
+	At       time.Time `json:"at"`                 // by the clock of that host, for people
+	Clock    time.Time `json:"clock,omitzero"`     // by the fleet's clock; zero: from before it
+	Why      string    `json:"why,omitempty"`      // why no host has to do anything
 }
 
 // Reacted are the occurrences of an event that a run answers.
@@ -65,9 +66,8 @@ const ReactionTime = 4 * time.Hour
 
 func (s *Reactions) givenKey(id string) string { return s.store.key("reaction_given", id) }
 func (s *Reactions) givenPrefix() string       { return s.store.key("reaction_given") + "/" }
-func (s *Reactions) pendingPrefix() string     { return s.store.key("reaction_pending") + "/" }
 func (s *Reactions) pendingKey(id string) string {
-	return s.pendingPrefix() + id
+	return s.PendingPrefix() + id
 }
 func (s *Reactions) resultPrefix(id string) string { return s.store.key("reaction_result", id) + "/" }
 func (s *Reactions) endedPrefix() string           { return s.store.key("reaction_ended") + "/" }
@@ -102,6 +102,7 @@ type PendingReaction struct {
 	Own    ReactionResult
 	Halted string // why no further host begins with it; "": it is not halted
 	Open   bool   // a host may begin with it
+	Opened bool   // its hosts begin with nothing else before: see lock/arbiter
 }
 
 // For are those of some runs that a host has to do something about, the oldest first. Nothing is asked where there are
@@ -116,7 +117,7 @@ func (s *Reactions) For(ctx context.Context, node string, ids []string) ([]Pendi
 	for _, id := range ids {
 		ops = append(ops, clientv3.OpGet(s.givenKey(id)), clientv3.OpGet(s.resultPrefix(id)+node),
 			clientv3.OpGet(s.store.Rollouts.GateKey(id, ""), clientv3.WithPrefix()),
-			clientv3.OpGet(s.pendingKey(id), clientv3.WithCountOnly()))
+			clientv3.OpGet(s.pendingKey(id)))
 	}
 	answers, _, err := s.store.ReadMany(ctx, ops)
 	if err != nil {
@@ -145,7 +146,9 @@ func (s *Reactions) pendingOf(node string, answers []*pb.ResponseOp) (out Pendin
 		}
 	}
 	out.Halted = s.haltOf(kvs(2))
-	out.Open = answers[3].GetResponseRange().Count > 0
+	for _, kv := range kvs(3) {
+		out.Open, out.Opened = true, s.IsOpen(kv)
+	}
 	return out, mine && !out.Own.Over()
 }
 
@@ -166,22 +169,16 @@ func (s *Reactions) EndOps(id string, r ReactionResult) []clientv3.Op {
 
 // Fail halts a run after the failure of a host, when more hosts failed than it survives.
 func (s *Reactions) Fail(ctx context.Context, id string, r ReactionResult, survives int) error {
-	key := s.store.Rollouts.GateKey(id, AllGroups)
-	for {
-		gate, rev, err := s.store.Rollouts.Gate(ctx, id, AllGroups)
-		if err != nil || gate.Counts(r.Node) {
-			return err
+	return s.changeGate(ctx, id, func(gate *Gate) bool {
+		if gate.Counts(r.Node) {
+			return false
 		}
 		gate.Failed = append(gate.Failed, r.Node)
 		if len(gate.Failed) > survives && gate.State != Halted {
 			gate.Halt(r.Node, r.Reason)
 		}
-		done, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", rev)).
-			Then(Put(key, gate), s.store.Bells.RingOp()).Commit()
-		if err != nil || done.Succeeded {
-			return err
-		}
-	}
+		return true
+	})
 }
 
 // Ended takes a run from the table when all of its hosts are through with it.
@@ -190,7 +187,7 @@ func (s *Reactions) Ended(ctx context.Context, r ReactionRun) error {
 	if err != nil || got.Count < int64(len(r.Hosts)) {
 		return err
 	}
-	_, err = s.store.Client.Delete(ctx, s.pendingKey(r.ID))
+	_, err = s.store.Client.Txn(ctx).Then(clientv3.OpDelete(s.pendingKey(r.ID)), s.store.Bells.RingOp()).Commit()
 	return err
 }
 
@@ -261,48 +258,4 @@ func (r ReactionStatus) Over() bool {
 	return over >= len(r.Hosts) || !r.Open && !slices.ContainsFunc(r.Results, func(one ReactionResult) bool {
 		return one.State == Running
 	})
-}
-
-// keptRuns and keptHosts are how many runs are kept, with how many hosts in all.
-const (
-	keptRuns  = 1000
-	keptHosts = 20_000
-)
-
-// Forget removes runs that were given long ago, and the oldest where there are too many, with what belongs to them.
-func (s *Reactions) Forget(ctx context.Context, now time.Time) error {
-	got, err := s.store.Client.Get(ctx, s.givenPrefix(), clientv3.WithPrefix())
-	if err != nil {
-		return err
-	}
-	runs, hosts := 0, 0
-	for _, kv := range slices.Backward(got.Kvs) { // the newest first
-		k, err := s.store.Key(kv)
-		if err != nil {
-			continue
-		}
-		run, bad := Read[ReactionRun](s.store, kv)
-		runs, hosts = runs+1, hosts+len(run.Hosts)
-		old := bad != nil || now.Sub(run.At) >= KeptEvents || run.At.Sub(now) > KeptEvents
-		if !old && runs <= keptRuns && (hosts <= keptHosts || runs == 1) {
-			continue
-		}
-		if _, err := s.store.Client.Txn(ctx).Then(s.forgetOps(k.Word)...).Commit(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// forgetOps remove a run and what belongs to it.
-func (s *Reactions) forgetOps(id string) []clientv3.Op {
-	ops := []clientv3.Op{clientv3.OpDelete(s.givenKey(id)), clientv3.OpDelete(s.pendingKey(id))}
-	c := s.store.Commands
-	for _, prefix := range []string{
-		s.resultPrefix(id), s.endedOf(id), s.store.Rollouts.key(id), s.store.key("run", id) + "/",
-		c.Prefix(id, "queue"), c.Prefix(id, "claim"), c.Prefix(id, "mark"),
-	} {
-		ops = append(ops, clientv3.OpDelete(prefix, clientv3.WithPrefix()))
-	}
-	return ops
 }

@@ -15,23 +15,20 @@ func (s *Reactions) Since(ctx context.Context, t time.Time) ([]ReactionStatus, e
 	return s.list(ctx, clientv3.OpGet(from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(s.givenPrefix()))))
 }
 
-// List are the runs that were given lately, the oldest first; with an id that one alone.
-func (s *Reactions) List(ctx context.Context, id string) ([]ReactionStatus, error) {
-	if id != "" {
-		return s.list(ctx, clientv3.OpGet(s.givenKey(id)))
-	}
+// List returns the runs that were given lately, the oldest first.
+func (s *Reactions) List(ctx context.Context) ([]ReactionStatus, error) {
 	return s.list(ctx, clientv3.OpGet(s.givenPrefix(), clientv3.WithPrefix()))
 }
 
 func (s *Reactions) list(ctx context.Context, given clientv3.Op) ([]ReactionStatus, error) {
 	got, err := s.store.Client.Txn(ctx).
-		Then(given, clientv3.OpGet(s.pendingPrefix(), clientv3.WithPrefix(), clientv3.WithKeysOnly())).Commit()
+		Then(given, clientv3.OpGet(s.PendingPrefix(), clientv3.WithPrefix(), clientv3.WithKeysOnly())).Commit()
 	if err != nil {
 		return nil, err
 	}
 	open := map[string]bool{}
 	for _, kv := range got.Responses[1].GetResponseRange().Kvs {
-		open[strings.TrimPrefix(string(kv.Key), s.pendingPrefix())] = true
+		open[strings.TrimPrefix(string(kv.Key), s.PendingPrefix())] = true
 	}
 	var out []ReactionStatus
 	var ops []clientv3.Op

@@ -77,7 +77,7 @@ func (r *ReactionRun) check(k Key) error {
 	c.unless(versionID(r.ID), "%s is no run", quoted(r.ID)) // it names a rollout, too
 	c.nodes(r.Hosts)
 	c.version(r.Version)
-	c.times(r.At)
+	c.times(r.At, r.Clock)
 	c.also(r.Event.Check())
 	c.count("occurrences", r.Event.Occurrences, 1<<40)
 	c.nodes(r.Event.About)

@@ -19,11 +19,21 @@ type Cursor struct {
 	Done  int    `json:"done,omitempty"`
 	Page  int    `json:"page"`  // the last page of the log
 	First int    `json:"first"` // the first one that is kept
+
+	Clock FleetClock `json:"clock,omitzero"`
+}
+
+// FleetClock is the fleet's clock: the time is At, and what etcd counted of a lease since. The first reactor begins it
+// with the time of its host; no other clock of a host changes it.
+type FleetClock struct {
+	At    time.Time        `json:"at"`
+	Lease clientv3.LeaseID `json:"lease"` // without keys
 }
 
 // Page is a part of the log of events: what the reactor read at a time.
 type Page struct {
-	At     time.Time  `json:"at"`
+	At     time.Time  `json:"at"`             // by the clock of the reactor's host, for people
+	Clock  time.Time  `json:"clock,omitzero"` // by the fleet's clock; zero: from before it
 	Events []Happened `json:"events"`
 	Number int        `json:"-"`
 }
@@ -47,7 +57,7 @@ type Group struct {
 	Dropped int `json:"dropped,omitempty"`
 }
 
-// Tally counts the occurrences since the last run of a reaction.
+// Tally counts the occurrences since the last run of a reaction. Its times are by the fleet's clock.
 type Tally struct {
 	Host    string    `json:"host,omitempty"`    // a node; "": the hosts of the reaction
 	Seen    []Seen    `json:"seen,omitempty"`    // the oldest first
@@ -61,13 +71,13 @@ type Tally struct {
 	IDs     []string  `json:"ids,omitempty"`     // of the occurrences, as far as there is room
 }
 
-// Seen is when an event happened, and how often.
+// Seen is when the reactor read an event, and how often.
 type Seen struct {
 	At time.Time `json:"at"`
 	N  int       `json:"n"`
 }
 
-// Told are the Dedupes of events that were told lately, each as a hash with its time.
+// Told are the Dedupes of events that were told lately, each as a hash with its time by the fleet's clock.
 type Told map[string]time.Time
 
 // The bounds of what the reactor keeps.
@@ -102,7 +112,7 @@ func (s *Events) cursorOf(kvs []*mvccpb.KeyValue, at int64) (c Cursor) {
 		c, _ = Read[Cursor](s.store, kv)
 	}
 	if max(c.Revision, c.Next) > at {
-		c = Cursor{Page: c.Page, First: c.First}
+		c = Cursor{Page: c.Page, First: c.First, Clock: c.Clock}
 	}
 	return c
 }
@@ -161,7 +171,8 @@ func (s *Events) AwaitVacancy(ctx context.Context, hesitate time.Duration) error
 
 // Entry is what the reactor writes in one step.
 type Entry struct {
-	Read   int // of the events of the inbox
+	Clock  time.Time // of the fleet
+	Read   int       // of the events of the inbox
 	Page   []Happened
 	Groups []Group // that changed; one without tallies is removed
 	Told   Told    // nil: it did not change
@@ -191,7 +202,8 @@ func (s *Events) Enter(ctx context.Context, since int64, in *Inbox, e Entry) (bo
 	var ops []clientv3.Op
 	if len(e.Page) > 0 {
 		cursor.Page++
-		ops = append(ops, Put(s.store.EventLog.pageKey(cursor.Page), Page{At: time.Now().UTC(), Events: e.Page}))
+		page := Page{At: time.Now().UTC(), Clock: e.Clock, Events: e.Page}
+		ops = append(ops, Put(s.store.EventLog.pageKey(cursor.Page), page))
 		if first := cursor.Page - keptPages + 1; first > cursor.First {
 			log := s.store.EventLog
 			ops = append(ops, clientv3.OpDelete(log.pageKey(0), clientv3.WithRange(log.pageKey(first))))

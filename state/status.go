@@ -89,10 +89,7 @@ func (s *Statuses) Tell(ctx context.Context, p *Presence, ops ...clientv3.Op) er
 func (s *Statuses) provisionOp(node string, at time.Time) clientv3.Op {
 	var unsaid []clientv3.Cmp
 	for _, state := range states {
-		unsaid = append(
-			unsaid,
-			clientv3.Compare(clientv3.CreateRevision(s.key(Provisioned, state, node)), "=", 0),
-		)
+		unsaid = append(unsaid, clientv3.Compare(clientv3.CreateRevision(s.key(Provisioned, state, node)), "=", 0))
 	}
 	st := Status{Reason: "it pulls, and nothing else said how far it is", Time: at}
 	return clientv3.OpTxn(unsaid, []clientv3.Op{Put(s.key(Provisioned, Success, node), st)}, nil)

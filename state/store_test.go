@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pullet/pullet/internal/patience"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
@@ -45,7 +46,7 @@ func history(t *testing.T, s *Store, key string) []*clientv3.Event {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watching, cancel := context.WithTimeout(ctx, 10*time.Second)
+	watching, cancel := context.WithTimeout(ctx, patience.Stretch(10*time.Second))
 	defer cancel()
 	var out []*clientv3.Event
 	for answer := range s.Client.Watch(watching, s.prefix, clientv3.WithPrefix(), clientv3.WithRev(1)) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pullet/pullet/internal/patience"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -103,13 +104,14 @@ func TestSwitchesEnd(t *testing.T) {
 
 // ended waits until a key below a prefix is gone.
 func ended(s *Store, prefix string) error {
-	waiting, cancel := context.WithTimeout(ctx, 20*time.Second)
+	waiting, cancel := context.WithTimeout(ctx, patience.Stretch(20*time.Second))
 	defer cancel()
 	got, err := s.Client.Get(waiting, prefix, clientv3.WithPrefix())
 	if err != nil || len(got.Kvs) < 2 {
 		return err
 	}
-	if !s.Bells.Await(waiting, prefix, got.Header.Revision, 20*time.Second, clientv3.WithPrefix(), clientv3.WithFilterPut()) {
+	deletes := []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithFilterPut()}
+	if !s.Bells.Await(waiting, prefix, got.Header.Revision, patience.Stretch(20*time.Second), deletes...) {
 		return errors.New("nothing ends")
 	}
 	return nil

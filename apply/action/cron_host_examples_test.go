@@ -17,7 +17,7 @@ func init() {
 		"cron.present": {
 			{Name: "create", Params: "{name: backup, schedule: '*/5 * * * *', command: /bin/true}", Host: cron, Want: "create", Root: true},
 			{Name: "by fields", Params: "{name: backup, minute: '0,30', hour: 8-18/2, month: jan-jun, dayOfWeek: mon, command: 'date +\\%F'}", Host: cron, Want: "create", Root: true},
-			{Name: "with variables", Params: `{name: backup, schedule: '@daily', command: x, env: {MAILTO: a@b, A: " it's "}, mode: 0600}`, Host: cron, Want: "create", Root: true},
+			{Name: "with variables", Params: `{name: backup, schedule: '@daily', command: x, env: {MAILTO: a@b, A: " it's "}, mode: 0600}`, Host: cron, Want: "create, mode 0600", Root: true},
 			{Name: "right already", Params: "{name: b, schedule: '@daily', command: x}", Root: true,
 				Host: append(cron, "f etc/cron.d/b 644 # Managed by pullet: changes are overwritten.\n@daily root x\n")},
 			{Name: "another time", Params: "{name: b, schedule: '@hourly', command: x}", Want: "content, mode 0600 -> 0644", Root: true,

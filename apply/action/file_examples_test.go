@@ -12,7 +12,7 @@ var noAccounts = []string{"f etc/passwd 644 root:x:0:0::/:/bin/sh", "f etc/group
 func init() {
 	maps.Copy(examples, map[string][]actiontest.Example{
 		"file.managed": {
-			{Name: "on a whole host", Params: "{name: /etc/lab.conf, content: x, owner: root, group: adm, mode: 0640}", Whole: true, Setup: "rm -f /etc/lab.conf", Want: "create"},
+			{Name: "on a whole host", Params: "{name: /etc/lab.conf, content: x, owner: root, group: adm, mode: 0640}", Whole: true, Setup: "rm -f /etc/lab.conf", Want: "create, mode 0640, group adm"},
 			{Name: "create", Params: "{name: /motd, content: hello}", Want: "create"},
 			{Name: "create an empty one", Params: "{name: /motd}", Want: "create"},
 			{Name: "create with empty content", Params: "{name: /motd, content: ''}", Want: "create"},
@@ -37,7 +37,7 @@ func init() {
 			{Name: "validate fails", Params: "{name: /motd, content: hello, validate: 'exit 7 # %s'}", Want: "create", Fails: "validate: exit 7 # %s: exit code 7; the old file is untouched"},
 			{Name: "no parent", Params: "{name: /a/b, content: hello}", Fails: "there is no directory /a"},
 			{Name: "a directory stands there", Params: "{name: /d, content: x}", Host: []string{"d d 755"}, Fails: "/d is a directory"},
-			{Name: "no such owner", Params: "{name: /motd, content: x, owner: nobody-has-this}", Host: noAccounts, Want: "create", Fails: `there is no user "nobody-has-this" on this host: make it with a user.present step before this one`},
+			{Name: "no such owner", Params: "{name: /motd, content: x, owner: nobody-has-this}", Host: noAccounts, Want: "create, owner nobody-has-this", Fails: `there is no user "nobody-has-this" on this host: make it with a user.present step before this one`},
 			{Name: "no such owner and group of a file", Params: "{name: /motd, content: x, mode: 0600, owner: app, group: web}", Host: append(noAccounts, "f motd 644 x"),
 				Want: "mode 0644 -> 0600, owner app (not there yet), group web (not there yet)", Fails: `there is no user "app" on this host`},
 			{Name: "no such owner of a tree", Params: "{name: /site, source: site, recurse: true, owner: app}", Host: noAccounts, Files: map[string]string{"site/a": "a"},
@@ -47,14 +47,14 @@ func init() {
 		},
 		"file.directory": {
 			{Name: "create", Params: "{name: /a/b}", Want: "create"},
-			{Name: "create with a mode", Params: "{name: /a, mode: 0700}", Want: "create"},
+			{Name: "create with a mode", Params: "{name: /a, mode: 0700}", Want: "create, mode 0700"},
 			{Name: "right already", Params: "{name: /a, mode: 0700}", Host: []string{"d a 700"}},
 			{Name: "mode", Params: "{name: /a, mode: 0700}", Host: []string{"d a 755"}, Want: "mode 0755 -> 0700"},
 			{Name: "a link to one", Params: "{name: /l, mode: 0700}", Host: []string{"d a 755", "l l /a"}, Want: "mode 0755 -> 0700"},
 			{Name: "hard links below it", Params: "{name: /a, owner: '1500', recurse: true, fileMode: 0640}", Host: []string{"f a/b/c 644", "f a/one 644"}, Root: true,
 				Prepare: func(s *actiontest.Scene) { s.Link("a/one", "a/b/two") }, Want: "owner 0 -> 1500, below it: change 4"},
 			{Name: "a file stands there", Params: "{name: /a}", Host: []string{"f a 644"}, Fails: "/a is not a directory"},
-			{Name: "no such owner", Params: "{name: /a/b, owner: app}", Host: noAccounts, Want: "create", Fails: `there is no user "app" on this host`},
+			{Name: "no such owner", Params: "{name: /a/b, owner: app}", Host: noAccounts, Want: "create, owner app", Fails: `there is no user "app" on this host`},
 			{Name: "no such group", Params: "{name: /a, group: web}", Host: append(noAccounts, "d a 755"), Want: "group web (not there yet)",
 				Fails: `there is no group "web" on this host: make it with a group.present step before this one`},
 			{Name: "no such owner of what is below", Params: "{name: /a, owner: app, recurse: true}", Host: append(noAccounts, "f a/b 644"),

@@ -9,7 +9,7 @@ import (
 func init() {
 	tool := "source: " + mirror.URL + "/tool, digest: '" + actiontest.SumOf(served["tool"]) + "'"
 	examples["file.managed"] = append(examples["file.managed"], []actiontest.Example{
-		{Name: "from an address", Params: "{name: /tool, " + tool + ", mode: 0755}", Want: "create"},
+		{Name: "from an address", Params: "{name: /tool, " + tool + ", mode: 0755}", Want: "create, mode 0755"},
 		{Name: "from an address, right already", Params: "{name: /tool, " + tool + "}", Host: []string{"f tool 755 " + served["tool"]}},
 		{Name: "from an address, another", Params: "{name: /tool, " + tool + ", mode: 0755}", Host: []string{"f tool 644 old"}, Want: "content, mode 0644 -> 0755"},
 		{Name: "another digest at the address", Params: "{name: /tool, source: " + mirror.URL + "/tool, digest: '" + actiontest.NoSum + "'}", Host: []string{"f tool 644 old"}, Want: "content",
@@ -53,7 +53,7 @@ func init() {
 		{Name: "after", Params: "{name: /f, line: x = 1, after: '^#'}", Host: []string{"f f 640 " + text}, Want: "add the line"},
 		{Name: "before", Params: "{name: /f, line: x = 1, before: '^name'}", Host: []string{"f f 640 " + text}, Want: "add the line"},
 		{Name: "no such place", Params: "{name: /f, line: x = 1, before: '^xyz'}", Host: []string{"f f 640 " + text}, Want: "add the line", Fails: "/f: no line matches before: ^xyz"},
-		{Name: "create", Params: "{name: /f, line: x = 1, after: '^xyz', create: true, mode: 0600}", Want: "create, add the line"},
+		{Name: "create", Params: "{name: /f, line: x = 1, after: '^xyz', create: true, mode: 0600}", Want: "create, mode 0600, add the line"},
 		{Name: "no file", Params: "{name: /f, line: x = 1}", Fails: "there is no file /f: add create: true"},
 		{Name: "no parent", Params: "{name: /d/f, line: x = 1, create: true}", Fails: "there is no directory /d"},
 		{Name: "absent", Params: "{name: /f, line: port = 1, state: absent}", Host: []string{"f f 640 " + text}, Want: "remove the line"},

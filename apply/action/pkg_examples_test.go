@@ -44,7 +44,7 @@ func init() {
 			{Name: "install", Params: "{name: pullet-hello}", Whole: true, Setup: actiontest.NoPackages, Want: "install pullet-hello"},
 			{Name: "newer", Params: "{pkgs: [pullet-hello, pullet-conf]}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0 pullet-conf_1.0"), Want: "pullet-hello 1.0 -> 2.0, pullet-conf 1.0 -> 2.0"},
 			{Name: "newest", Params: "{name: pullet-hello}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_2.0")},
-			{Name: "newer, old lists", Params: "{name: pullet-hello, maxAge: 30m}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.1", "touch -d '1 hour ago' /var/lib/apt/lists"), Want: "refresh the package lists"},
+			{Name: "newer, old lists", Params: "{name: pullet-hello, maxAge: 30m}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.1", "touch -d '1 hour ago' /var/lib/apt/lists"), Want: "refresh the package lists", Learns: "pullet-hello 1.1 -> 2.0"},
 			{Name: "held", Params: "{name: pullet-hello}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0", "apt-mark hold pullet-hello >/dev/null"), Fails: "pullet-hello is held at 1.0, and there is 2.0"},
 		},
 		"pkg.removed": {
@@ -60,12 +60,12 @@ func init() {
 		},
 		"pkg.uptodate": {
 			{Name: "up to date", Params: "{}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_2.0")},
-			{Name: "upgrade", Params: "{}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0"), Want: "upgrade pullet-hello"},
-			{Name: "full", Params: "{full: true}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0 pullet-conf_1.0"), Want: "upgrade pullet-conf, pullet-hello"},
-			{Name: "excluded", Params: "{exclude: ['*-hello']}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0 pullet-conf_1.0", "apt-mark auto pullet-hello >/dev/null"), Want: "upgrade pullet-conf"},
+			{Name: "upgrade", Params: "{}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0"), Want: "upgrade pullet-hello 1.0 -> 2.0"},
+			{Name: "full", Params: "{full: true}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0 pullet-conf_1.0"), Want: "upgrade pullet-conf 1.0 -> 2.0, pullet-hello 1.0 -> 2.0"},
+			{Name: "excluded", Params: "{exclude: ['*-hello']}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0 pullet-conf_1.0", "apt-mark auto pullet-hello >/dev/null"), Want: "upgrade pullet-conf 1.0 -> 2.0"},
 			{Name: "all excluded", Params: "{exclude: [pullet-*]}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0")},
 			{Name: "held", Params: "{}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0", "apt-mark hold pullet-hello >/dev/null")},
-			{Name: "old lists", Params: "{}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0", "touch -d '2 hours ago' /var/lib/apt/lists"), Want: "refresh the package lists"},
+			{Name: "old lists", Params: "{}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0", "touch -d '2 hours ago' /var/lib/apt/lists"), Want: "refresh the package lists", Learns: "upgrade pullet-hello 1.0 -> 2.0"},
 		},
 		"pkgrepo.managed": {
 			{Name: "apt", Params: "{name: app, url: 'https://example.org/debian', suites: bookworm, components: [main, extra], architectures: amd64}", Host: []string{"d etc/apt 755"}, Want: "add the repository"},

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pullet/pullet/cmd/pullet/fleetnames"
 	"github.com/pullet/pullet/internal/agent"
 	"github.com/pullet/pullet/state"
 )
@@ -34,7 +35,8 @@ func (a completions) complete(root *cobra.Command) {
 		"logs": places(nodes, a.logRuns), "decommission": places(nodes),
 		"rollout start": places(versions), "rollout undo": places(versions), "rollout settle": places(a.ofFleet(targetedIn)),
 		"events": places(a.ofFleet(eventsIn)), "events show": places(a.ofFleet(eventIDsIn)),
-		"reactions show": places(a.ofFleet(runsIn)), "reactions pause": places(a.ofFleet(reactionsIn)),
+		"reactions show": places(a.ofFleet(runsIn)), "reactions cancel": places(a.ofFleet(runsIn)),
+		"reactions pause":  places(a.ofFleet(reactionsIn)),
 		"reactions resume": places(a.ofFleet(pausedIn)),
 		"services":         places(a.services), "extension remove": places(a.ofFleet(extensionsIn)),
 		"set-status": places(fixed(state.Provisioned, state.Configured, state.Validated),
@@ -210,11 +212,11 @@ func (a completions) ofFleet(find func(context.Context, *state.Store, *state.Ove
 }
 
 func nodesIn(_ context.Context, _ *state.Store, o *state.Overview) ([]string, error) {
-	return nodesOf(o), nil
+	return fleetnames.Nodes(o), nil
 }
 
 func rolesIn(_ context.Context, _ *state.Store, o *state.Overview) ([]string, error) {
-	return groupNames(o), nil
+	return fleetnames.Groups(o), nil
 }
 
 // versionsIn are the versions that the fleet had, has or runs: their releases and short ids.

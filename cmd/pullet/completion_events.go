@@ -30,7 +30,7 @@ func eventIDsIn(ctx context.Context, store *state.Store, _ *state.Overview) (wor
 
 // runsIn are the runs of reactions that are on record.
 func runsIn(ctx context.Context, store *state.Store, _ *state.Overview) (words []string, err error) {
-	runs, err := store.Reactions.List(ctx, "")
+	runs, err := store.Reactions.List(ctx)
 	for _, r := range runs {
 		words = append(words, r.ID)
 	}

@@ -42,9 +42,17 @@ func TestCompletionEnds(t *testing.T) {
 	}
 }
 
+// completedRoot returns the command tree with its completions.
+func completedRoot() *cobra.Command {
+	a := &app{out: io.Discard, err: io.Discard}
+	root := a.root()
+	completions{a}.complete(root)
+	return root
+}
+
 // TestCompletionTables: the commands and flags of the tables are there.
 func TestCompletionTables(t *testing.T) {
-	root := (&app{out: io.Discard, err: io.Discard}).root()
+	root := completedRoot()
 	for _, path := range [][]string{{"explain"}, {"schema"}, {"facts"}, {"history"}, {"logs"}, {"verify"}, {"wait"}, {"decommission"}, {"rollout", "start"}, {"rollout", "undo"}, {"rollout", "settle"}, {"services"}, {"set-status"}, {"extension", "remove"}, {"events"}, {"events", "show"}, {"reactions", "show"}, {"reactions", "pause"}, {"reactions", "resume"}} {
 		if c, rest, err := root.Find(path); err != nil || len(rest) > 0 || c.ValidArgsFunction == nil {
 			t.Errorf("%q completes no argument: %v", path, err)
@@ -76,7 +84,7 @@ func TestFilesWhereMeant(t *testing.T) {
 			walk(sub)
 		}
 	}
-	walk((&app{out: io.Discard, err: io.Discard}).root())
+	walk(completedRoot())
 	maps.DeleteFunc(files, func(_ string, offered bool) bool { return !offered })
 	want := []string{" --config", " --root", " eval", " eval --event", " eval --facts", " event emit --data-file", " extension publish", " graph", " graph --facts", " init", " plan", " render", " render --facts", " render --host-vars",
 		" rollout start --instructions", " run", " schema --write", " validate", " validate --facts", " validate --host-vars"}

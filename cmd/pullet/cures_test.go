@@ -21,7 +21,7 @@ func cures() []cure {
 		{state.WaitSoak, "no action needed", `others follow \(for \d+s\); no action needed`, "status_soak", "exits 0 pullet pull --wait 0s"},
 		{state.WaitBarrier, "pullet decommission", "", "gate_sync", "as web2; exits 0 pullet pull --wait 0s"},
 		{state.WaitSerialize, "no action needed", "", "gate_serialize", "wait web2"},
-		{state.WaitResult, "no action needed", "", "gate_target", "exits 0 pullet pull"},
+		{state.WaitResult, "start a host that has it", "", "gate_target", "as m1; exits 0 pullet pull; as w1; exits 0 pullet pull"},
 		{state.WaitSealed, "pullet rollout settle", "", "secrets_later", "as web1; exits 3 pullet pull --wait 0s; as web2; exits 0 pullet pull"},
 		{state.WaitService, "base/services.yaml", "it goes on when a host offers it", "services_lacking", "as db1; exits 0 pullet pull; as web1; exits 0 pullet pull"},
 		{state.WaitNode, "nodes/", "start it, or remove it from nodes/", "nodes_lacking", "as d1; exits 0 pullet pull; as web1; exits 0 pullet pull"},

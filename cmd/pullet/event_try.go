@@ -31,9 +31,13 @@ func (a emitCmd) try(cmd *cobra.Command, e state.Event) error {
 		if err != nil {
 			return err
 		}
+		fleet, err := store.Events.Time(ctx)
+		if err != nil {
+			return err
+		}
 		desk := event.Desk{
-			In: in, Reactions: rules.Reactions, Find: rules.Find, Version: rules.Version, Node: e.By, Now: time.Now().UTC(),
-			NewID: event.NewID,
+			In: in, Reactions: rules.Reactions, Find: rules.Find, Version: rules.Version, Node: e.By, Now: fleet.Now,
+			Ahead: time.Since(fleet.Now), NewID: event.NewID,
 		}
 		out := tried{Event: e, Reactions: desk.Try(ctx, e)}
 		if err := rules.Unseen(); err != nil {

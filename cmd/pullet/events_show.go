@@ -92,7 +92,7 @@ func loggedEvent(ctx context.Context, store *state.Store, id string) (*eventView
 
 // around reads what caused an event and what came of it.
 func (v *eventView) around(ctx context.Context, store *state.Store, id string) error {
-	runs, err := store.Reactions.List(ctx, "")
+	runs, err := store.Reactions.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (v *eventView) around(ctx context.Context, store *state.Store, id string) e
 			v.Started = append(v.Started, lineOf(r))
 		}
 	}
-	groups, err := store.EventLog.Groups(ctx)
+	groups, err := store.EventLog.Counted(ctx)
 	for _, g := range groups {
 		g.Tallies = slices.DeleteFunc(g.Tallies, func(t state.Tally) bool {
 			return !slices.Contains(t.IDs, id) && (t.Last == nil || t.Last.ID != id)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/cmd/pullet/fleetnames"
 	"github.com/pullet/pullet/internal/agent"
 	"github.com/pullet/pullet/state"
 )
@@ -54,7 +55,7 @@ func knownWord(what, word string, known []string) error {
 	if slices.Contains(known, word) {
 		return nil
 	}
-	return usage(fmt.Errorf("there is no %s %q%s: use %s", what, word, suggestion(word, known), oneOf(known)))
+	return usage(fmt.Errorf("there is no %s %q%s: use %s", what, word, fleetnames.Suggestion(word, known), oneOf(known)))
 }
 
 // failuresOf are the failures by category; all categories are there.
@@ -107,16 +108,7 @@ func printFailures(a *app, byCategory map[string][]failure) error {
 				if f.Log != "" {
 					reason += "; log: " + f.Log
 				}
-				fmt.Fprintf(
-					w,
-					"%s\t%s\t%s\t%s\t%s\t%s\n",
-					c,
-					f.Node,
-					age(w, f.Time),
-					&version,
-					orDash(f.Run),
-					reason,
-				)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c, f.Node, age(w, f.Time), &version, orDash(f.Run), reason)
 			}
 		}
 	})

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/cmd/pullet/fleetnames"
 	"github.com/pullet/pullet/internal/agent"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -115,53 +115,6 @@ func (l *lasting) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// unknown says that there is no such thing, with what was probably meant and where to look.
-func unknown(kind, name string, known []string, look string) error {
-	return fmt.Errorf("there is no %s %q in this fleet%s: see %s", kind, name, suggestion(name, known), look)
-}
-
-// groupNames are the groups that take turns: roles, and those that the rollout makes of them.
-func groupNames(o *state.Overview) []string {
-	out := slices.AppendSeq(rolesOf(o), maps.Keys(o.Rosters))
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// rolesOf are the roles of the fleet's nodes.
-func rolesOf(o *state.Overview) []string {
-	known := map[string]bool{}
-	for _, n := range o.Nodes {
-		known[state.GroupOf(n.Role)] = true
-	}
-	for _, role := range o.Listed {
-		known[state.GroupOf(role)] = true
-	}
-	for _, roster := range o.Rosters {
-		for _, role := range roster.Roles {
-			known[role] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(known))
-}
-
-// nodesOf are the nodes that the fleet's record names: those that registered, and those that rosters wait for.
-func nodesOf(o *state.Overview) []string {
-	known := map[string]bool{}
-	for name := range o.Nodes {
-		known[name] = true
-	}
-	for name := range o.Listed {
-		known[name] = true
-	}
-	for _, roster := range o.Rosters {
-		for _, name := range roster.Nodes() {
-			known[name] = !o.Gone[name]
-		}
-	}
-	maps.DeleteFunc(known, func(_ string, there bool) bool { return !there })
-	return slices.Sorted(maps.Keys(known))
-}
-
 // knownVersion finds a version that the fleet had, has or runs, by its release or its id, which may be cut off.
 func knownVersion(ctx context.Context, store *state.Store, o *state.Overview, name string) (state.Version, error) {
 	history, err := store.Versions.History(ctx)
@@ -190,7 +143,7 @@ func knownVersion(ctx context.Context, store *state.Store, o *state.Overview, na
 		return found[0], nil
 	}
 	slices.Sort(names)
-	return state.Version{}, unknown("version", name, names, "pullet rollout history")
+	return state.Version{}, fleetnames.Unknown("version", name, names, "pullet rollout history")
 }
 
 // list prints a value as JSON or YAML where that was asked for, else its rows as a table with a heading.

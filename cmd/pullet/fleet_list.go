@@ -53,15 +53,7 @@ func (a fleetCmd) listFleet(ctx context.Context, store *state.Store) error {
 	}
 	return a.list(out, "NAME\tKIND\tSTATE\tUNTIL\tINVITED BY", func(w io.Writer) {
 		for _, m := range out {
-			fmt.Fprintf(
-				w,
-				"%s\t%s\t%s\t%s\t%s\n",
-				m.Name,
-				m.Kind,
-				m.State,
-				stamp(m.Until),
-				orDash(m.Invited),
-			)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", m.Name, m.Kind, m.State, stamp(m.Until), orDash(m.Invited))
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/cmd/pullet/fleetnames"
 	"github.com/pullet/pullet/internal/agent"
 	"github.com/pullet/pullet/state"
 )
@@ -70,7 +71,7 @@ func (a forgetCmd) forget(c agent.Config, job string, things []string) error {
 			return fmt.Errorf(
 				"no job left %q on this host%s; pullet forget lists what there is",
 				t,
-				suggestion(t, names),
+				fleetnames.Suggestion(t, names),
 			)
 		}
 	}

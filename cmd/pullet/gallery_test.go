@@ -32,8 +32,8 @@ This file is made by a test: ` + "`go test ./cmd/pullet -run TestGallery -update
 func TestGallery(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(galleryHead)
-	for _, w := range slices.Concat(wrongYAML(), wrongTemplates(), wrongReferences(), wrongFleets(), wrongHabits()) {
-		message := validated(t, w)
+	for _, w := range gallery() {
+		message := findingsOf(t, w).Error()
 		fmt.Fprintf(&b, "\n## %s\n\n`%s`\n\n```yaml\n%s```\n\n```text\n%s\n```\n\n%s\n", w.title, w.file, w.text, message, w.advice)
 		if strings.Count(message, w.file+":") == 0 {
 			t.Errorf("%s: no finding in %s:\n%s", w.title, w.file, message)
@@ -51,9 +51,13 @@ func TestGallery(t *testing.T) {
 	}
 }
 
-// validated is what validate says of a repository that is right but for one file.
-func validated(t *testing.T, w wrong) string {
-	t.Helper()
+// gallery returns the repositories of docs/errors.md.
+func gallery() []wrong {
+	return slices.Concat(wrongYAML(), wrongTemplates(), wrongReferences(), wrongFleets(), wrongHabits())
+}
+
+// files returns the files of a repository that is right but for one file.
+func (w wrong) files() map[string]string {
 	files := map[string]string{
 		"nodes/hosts.yaml": "nodes: {web1: {labels: {role: web}}, db1: {labels: {role: db}}}\n",
 		"base/jobs.yaml":   "jobs: {'*': [{name: site}]}\n", "jobs/site.yaml": "steps: []\n",
@@ -61,18 +65,23 @@ func validated(t *testing.T, w wrong) string {
 	}
 	maps.Copy(files, w.more)
 	files[w.file] = w.text
+	return files
+}
+
+// findingsOf returns the findings of validate in such a repository.
+func findingsOf(t *testing.T, w wrong) render.ErrorList {
+	t.Helper()
 	m := fstest.MapFS{}
-	for name, text := range files {
+	for name, text := range w.files() {
 		m[name] = &fstest.MapFile{Data: []byte(text)}
 	}
 	_, found, err := validate(t.Context(), render.Open(render.Layer{Name: "main", FS: m}), "", nil, nil, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", w.title, err)
 	}
-	found = slices.DeleteFunc(found, func(e *render.Error) bool { // what the scene itself leaves unused
+	return slices.DeleteFunc(found, func(e *render.Error) bool { // what the scene itself leaves unused
 		return strings.Contains(e.Message, `mentions the variable "server_port"`)
 	})
-	return found.Error()
 }
 
 // site is a job of one step with these lines.
@@ -132,13 +141,14 @@ func wrongReferences() []wrong {
 	return []wrong{
 		{"An expression that does not parse", job, when("server.memory >"), "Finish the expression; its language is that of expr-lang.org.", nil},
 		{"A name that no expression has", job, when("variable.server_port == 1"), "The roots are those of templates: `vars`, `server`, `steps`, `macros` and so on.", nil},
-		{"A variable in an expression that no node has", job, when("vars.server_prot == 1"), "Take the name of the hint; `vars?.name` and `??` are for what may be missing.", nil},
-		{"A fact in an expression that no node has", job, when("server.memmory > 1024"), "Take the name of the hint; `pullet facts` lists them.", nil},
-		{"A macro in an expression that no node has", job, when("macros['helthy'] == 'yes'"), "Take the name of the hint.", macroFiles("healthy: {template.expression: [{content: 'yes'}]}\n# healthy is for later\n")},
+		{"A variable in an expression that the host lacks", job, when("vars.server_prot == 1"), "Take the name of the hint; `vars?.name` and `??` are for what may be missing.", nil},
+		{"A fact in an expression that the host lacks", job, when("server.memmory > 1024"), "Take the name of the hint; `pullet facts` lists them.", nil},
+		{"A macro in an expression that the host lacks", job, when("macros['helthy'] == 'yes'"), "Take the name of the hint.", macroFiles("healthy: {template.expression: [{content: 'yes'}]}\n# healthy is for later\n")},
 		{"A step that does not exist", job, when("steps['setings'].Changed"), "Name a step of the run: `name`, or `job/name`.", nil},
 		{"A requisite to nothing", job, site(run, echo, "require: [{file: /etc/app}]"), "Add the step, or drop the requisite.", nil},
 		{"Steps that wait for each other", job, "steps:\n  - {name: a, action: cmd.run, parameters: {cmd: echo}, require: [b]}\n  - {name: b, action: cmd.run, parameters: {cmd: echo}, require: [a]}\n", "Drop one of the requisites.", nil},
-		{"Two owners of one file", job, "steps:\n  - {name: settings, action: file.managed, parameters: {name: /etc/app.conf, content: a}}\n  - {name: tidy, action: file.absent, parameters: {name: /etc/app.conf}}\n", "Each would undo the other at every pull: keep one.", nil},
+		{"Two contents of one file", job, "steps:\n  - {name: settings, action: file.managed, parameters: {name: /etc/app.conf, content: a}}\n  - {name: port, action: file.line, parameters: {name: /etc/app.conf, line: port=80}}\n", "Each would undo the other at every pull: keep one, or write the line into the content.", nil},
+		{"Steps that contradict each other", job, "steps:\n  - {name: admin, action: user.present, parameters: {name: ada}}\n  - {name: old admin, action: user.absent, parameters: {name: ada}}\n", "Each would undo the other at every pull: keep one. Conditions that may keep them apart make a warning of it.", nil},
 		{"A source that does not exist", job, site("action: file.managed", "parameters: {name: /etc/app.conf, source: app.cnf}"), "Sources are below files/.", map[string]string{"files/app.conf": "a\n"}},
 		{"A parenthesis in a target", "base/jobs.yaml", "jobs: {'role=web,(os=debian)': [{name: site}], '(': [{name: site}]}\n", "All terms of a target have to hold; a list of targets means any of them.", nil},
 		{"A job that does not exist", "base/jobs.yaml", "jobs: {'*': [{name: stie}]}\n", "Name a file below jobs/, without .yaml.", nil},
@@ -175,6 +185,7 @@ func wrongHabits() []wrong {
 		{"The name of a collection", job, site("ansible.builtin.copy:", "  dest: /etc/app.conf"), "Take the action of the hint.", nil},
 		{"Jinja", job, "steps:\n  {% if grains['os'] == 'Debian' %}\n", "Templates are those of Go.", nil},
 		{"A loop of Jinja, and another mistake", job, "steps:\n{% for user in vars.users %}\n  - name: settings\n    action: file.manged\n    parameters: {name: /etc/app.conf}\n{% endfor %}\n", "Write `range`, or a `forEach`.", nil},
+		{"Jinja in a text", job, managed("content: '{% if debian %}apt{% endif %}'"), "A warning: the text is valid without it, and would be written as it stands.", nil},
 		{"A list that is missing", job, site("action: user.present", "parameters: {name: ada, groups: {{ toJson (get vars \"groups\") }}}"), "Set the variable, or say what holds without it.", nil},
 		{"Brackets in a template", job, managed("content: \"{{ pillar['port'] }}\""), "Maps are read by dots or `index`.", nil},
 		{"Grains", job, managed("content: '{{ grains.os }}'"), "Facts are `server`: `pullet facts` lists them.", nil},

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/cmd/pullet/fleetnames"
 	"github.com/pullet/pullet/internal/journal"
 	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/state"
@@ -135,7 +136,7 @@ func (a historyCmd) showRun(dir string, runs []string, name string) error {
 		return fmt.Errorf(
 			"there is no report of a run %q on this node%s: see pullet history",
 			name,
-			suggestion(name, runs),
+			fleetnames.Suggestion(name, runs),
 		)
 	}
 	var r apply.Report

@@ -39,7 +39,7 @@ func jsonOf() map[string]reflect.Type {
 		"events": reflect.TypeFor[[]eventLine](), "events show": reflect.TypeFor[eventView](), "event emit": reflect.TypeFor[emitted](),
 		"event emit --noop": reflect.TypeFor[tried](),
 		"events sinks":      reflect.TypeFor[[]sinkLine](),
-		"reactions":         reflect.TypeFor[reactionsView](), "reactions show": reflect.TypeFor[state.ReactionStatus](),
+		"reactions":         reflect.TypeFor[reactionsView](), "reactions show": reflect.TypeFor[state.ReactionStatus](), "reactions cancel": reflect.TypeFor[state.ReactionStatus](),
 		"reactions pause": reflect.TypeFor[state.PausedReaction](), "reactions resume": reflect.TypeFor[resumedReaction](),
 		"run": reflect.TypeFor[[]commandView](), "enable": reflect.TypeFor[switched](), "disable": reflect.TypeFor[switched](),
 		"verify": reflect.TypeFor[verified](), "pending": reflect.TypeFor[pendingView](), "wait": reflect.TypeFor[finished](),

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/cmd/pullet/fleetnames"
 	"github.com/pullet/pullet/internal/agent"
 	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/state"
@@ -111,8 +112,8 @@ func (l logsCmd) fetch(ctx context.Context, store *state.Store, config agent.Con
 	if err != nil {
 		return err
 	}
-	if known := nodesOf(o); !slices.Contains(known, args[0]) {
-		return unknown("node", args[0], known, "pullet nodes")
+	if known := fleetnames.Nodes(o); !slices.Contains(known, args[0]) {
+		return fleetnames.Unknown("node", args[0], known, "pullet nodes")
 	}
 	runs := runsOf(o, args[0])
 	if l.list {

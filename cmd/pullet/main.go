@@ -65,6 +65,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, endNow <-
 	stdout, stderr = out, errs
 	a := &app{out: out, err: errs, streams: []*stream{out, errs}, endNow: endNow}
 	root := a.root()
+	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+		completions{a}.complete(root)
+	}
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -171,21 +174,16 @@ func (a *app) root() *cobra.Command {
 			c.Args = noArgs
 		}
 	}
-	completions{a}.complete(root)
 	most := proseWidth(a.out)
 	root.SetUsageTemplate(
 		strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", most)),
 	)
-	fitHelp(root, most)
+	show := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		c.Long = paragraphs(c.Long, most)
+		show(c, args)
+	})
 	return root
-}
-
-// fitHelp folds what a command, and those below it, say of themselves.
-func fitHelp(c *cobra.Command, most int) {
-	c.Long = paragraphs(c.Long, most)
-	for _, sub := range c.Commands() {
-		fitHelp(sub, most)
-	}
 }
 
 // flagsFromEnvironment gives every flag that was not set its PULLET_* twin.
@@ -310,9 +308,7 @@ func (a *app) logger() *logrus.Entry {
 	} else if a.logFormat == "json" {
 		l.SetFormatter(harmless{&logrus.JSONFormatter{}})
 	} else {
-		l.SetFormatter(
-			harmless{&logrus.TextFormatter{DisableColors: !inks, ForceColors: inks, FullTimestamp: true}},
-		)
+		l.SetFormatter(harmless{&logrus.TextFormatter{DisableColors: !inks, ForceColors: inks, FullTimestamp: true}})
 	}
 	return logrus.NewEntry(l)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/cmd/pullet/fleetnames"
 	"github.com/pullet/pullet/internal/agent"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -91,8 +92,8 @@ func (a nodesCmd) listMissing(ctx context.Context, node *agent.Agent, store *sta
 }
 
 func (a nodesCmd) listNodes(o *state.Overview, inventory render.Inventory, l listed) error {
-	if l.role != "" && !slices.Contains(rolesOf(o), l.role) {
-		return unknown("role", l.role, rolesOf(o), "pullet nodes")
+	if l.role != "" && !slices.Contains(fleetnames.Roles(o), l.role) {
+		return fleetnames.Unknown("role", l.role, fleetnames.Roles(o), "pullet nodes")
 	}
 	v := viewOf(o)
 	var out []fullNode

@@ -14,7 +14,9 @@ import (
 // TestMonitoringPage and TestEventsPage: every
 // command and file that the pages show stands in a script that runs them.
 func TestRolloutsPage(t *testing.T) {
-	pageRuns(t, "rollouts.md", 9, "script/rollouts_page.txtar", "script/target_gone.txtar")
+	pageRuns(t, "rollouts.md", 9, "script/rollouts_page.txtar")
+	pageRuns(t, "migrations.md", 3, "script/rollouts_page.txtar", "script/target_gone.txtar")
+	pageRuns(t, "waits.md", 1, "script/rollouts_page.txtar")
 }
 
 func TestEventsOutPage(t *testing.T) { pageRuns(t, "events-out.md", 7, "script/events_sinks.txtar") }

@@ -133,12 +133,7 @@ func printPending(a *app, local state.Local, h heard) error {
 	if !done {
 		fmt.Fprintln(a.out, text)
 		if h.wait != nil {
-			fmt.Fprintf(
-				a.out,
-				"it waited at its last pull, %s: %v\n",
-				during(a.out, h.wait.Since),
-				h.wait,
-			)
+			fmt.Fprintf(a.out, "it waited at its last pull, %s: %v\n", during(a.out, h.wait.Since), h.wait)
 		}
 		h.skipped.print(a.out)
 		for _, repo := range slices.Sorted(maps.Keys(local.Troubles)) {

@@ -17,9 +17,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/cmd/pullet/fleetnames"
 	"github.com/pullet/pullet/internal/agent"
 	"github.com/pullet/pullet/lock"
-	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
 
@@ -319,7 +319,7 @@ func factsCommand(a *app) *cobra.Command {
 			if len(args) == 1 {
 				value, ok := all[args[0]]
 				if !ok {
-					return fmt.Errorf("there is no fact %q%s", args[0], suggestion(args[0], factNames()))
+					return fmt.Errorf("there is no fact %q%s", args[0], fleetnames.Suggestion(args[0], factNames()))
 				}
 				if done, err := a.structured(value); done || err != nil {
 					return err
@@ -332,12 +332,4 @@ func factsCommand(a *app) *cobra.Command {
 			return printYAML(a.out, all)
 		},
 	}
-}
-
-// suggestion is a hint with the nearest known name.
-func suggestion(name string, known []string) string {
-	if near := render.Nearest(name, known); near != "" {
-		return fmt.Sprintf(" (did you mean %q?)", near)
-	}
-	return ""
 }

@@ -66,7 +66,7 @@ func reactionsCommand(a *app) *cobra.Command {
 			"of the repository for which nothing happened are not listed.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
-				v, err := readReactions(ctx, store, time.Now().Add(-state.KeptEvents))
+				v, err := readReactions(ctx, store, time.Time{})
 				if err != nil {
 					return err
 				}
@@ -77,7 +77,8 @@ func reactionsCommand(a *app) *cobra.Command {
 			})
 		},
 	}
-	c.AddCommand(reactionShowCommand(a), reactionPauseCommand(a), reactionResumeCommand(a))
+	c.AddCommand(reactionShowCommand(a), reactionPauseCommand(a), reactionResumeCommand(a),
+		reactionCancelCommand(a))
 	return c
 }
 
@@ -99,7 +100,7 @@ func readReactions(ctx context.Context, store *state.Store, since time.Time) (*r
 	if err != nil {
 		return nil, err
 	}
-	groups, err := store.EventLog.Groups(ctx)
+	groups, err := store.EventLog.Counted(ctx)
 	if err != nil {
 		return nil, err
 	}

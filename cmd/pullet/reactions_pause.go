@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/cmd/pullet/fleetnames"
 	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/state"
 )
@@ -67,14 +68,14 @@ func (a steerCmd) pauseReaction(ctx context.Context, store *state.Store, name st
 	known, err := knownReactions(ctx, store)
 	if err == nil && !slices.Contains(known, name) {
 		a.warn("nothing is on record of a reaction %s%s: its name has to be that in reactions/", name,
-			suggestion(name, known))
+			fleetnames.Suggestion(name, known))
 	}
 	return err
 }
 
 // knownReactions are the reactions of which something is on record.
 func knownReactions(ctx context.Context, store *state.Store) ([]string, error) {
-	v, err := readReactions(ctx, store, time.Now().Add(-state.KeptEvents))
+	v, err := readReactions(ctx, store, time.Time{})
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func (a steerCmd) resumeReaction(ctx context.Context, store *state.Store, name s
 		for other := range paused {
 			names = append(names, other)
 		}
-		return fmt.Errorf("reaction %s is not paused%s: see pullet reactions", name, suggestion(name, names))
+		return fmt.Errorf("reaction %s is not paused%s: see pullet reactions", name, fleetnames.Suggestion(name, names))
 	}
 	if done, err := a.structured(resumedReaction{name, &was}); done || err != nil {
 		return err

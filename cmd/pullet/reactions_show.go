@@ -19,14 +19,11 @@ func reactionShowCommand(a *app) *cobra.Command {
 		Short: "One run of a reaction, host after host",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
-				runs, err := store.Reactions.List(ctx, args[0])
+				is, err := store.Reactions.Run(ctx, args[0])
 				if err != nil {
 					return err
 				}
-				if len(runs) == 0 {
-					return fmt.Errorf("there is no run %q of a reaction on record: see pullet reactions", args[0])
-				}
-				run := runView{lineOf(runs[0]), runs[0]}
+				run := runView{lineOf(is), is}
 				if done, err := a.structured(run.ReactionStatus); done || err != nil {
 					return err
 				}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/cmd/pullet/fleetnames"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/render/facts"
@@ -67,7 +68,7 @@ func nodeNamed(repo *render.Repository, name string, labels map[string]string) (
 	return render.Node{}, fmt.Errorf(
 		"there is no node %q under nodes/%s; give a new one its labels with --label role=web",
 		name,
-		suggestion(name, names),
+		fleetnames.Suggestion(name, names),
 	)
 }
 

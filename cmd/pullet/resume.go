@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/cmd/pullet/fleetnames"
 	"github.com/pullet/pullet/state"
 )
 
@@ -164,8 +165,8 @@ func (a steerCmd) resume(ctx context.Context, store *state.Store, r resuming) er
 	if err != nil {
 		return err
 	}
-	if r.role != "" && !slices.Contains(groupNames(o), r.role) {
-		return unknown("role", r.role, groupNames(o), "pullet nodes")
+	if r.role != "" && !slices.Contains(fleetnames.Groups(o), r.role) {
+		return fleetnames.Unknown("role", r.role, fleetnames.Groups(o), "pullet nodes")
 	}
 	if err := doubted(o); err != nil {
 		return err

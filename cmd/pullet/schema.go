@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/cmd/pullet/fleetnames"
 	"github.com/pullet/pullet/internal/reference"
 )
 
@@ -47,7 +48,7 @@ func schemaCommand(a *app) *cobra.Command {
 				return fmt.Errorf(
 					"there is no kind of file %q%s; use %s",
 					args[0],
-					suggestion(args[0], kinds),
+					fleetnames.Suggestion(args[0], kinds),
 					strings.Join(kinds, ", "),
 				)
 			}

@@ -89,7 +89,7 @@ func reacted(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: reacted REACTION [NODE STATE [REASON [REMEDY]]]")
 	}
 	onRecord(ts, func(ctx context.Context, s *state.Store) error {
-		runs, err := s.Reactions.List(ctx, "")
+		runs, err := s.Reactions.List(ctx)
 		runs = slices.DeleteFunc(runs, func(r state.ReactionStatus) bool { return r.Reaction != args[0] })
 		if err != nil || len(runs) == 0 {
 			ts.Fatalf("%s was not started: %v", args[0], err)

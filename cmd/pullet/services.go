@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/cmd/pullet/fleetnames"
 	"github.com/pullet/pullet/internal/agent"
 	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/state"
@@ -64,7 +65,7 @@ type servicesCmd struct{ *app }
 func (a servicesCmd) show(o *state.Overview, args []string, ready bool) error {
 	names := slices.Sorted(maps.Keys(o.Services))
 	if len(args) == 1 && !slices.Contains(names, args[0]) {
-		return unknown("service", args[0], names, "pullet services")
+		return fleetnames.Unknown("service", args[0], names, "pullet services")
 	}
 	if len(args) == 1 {
 		names = args

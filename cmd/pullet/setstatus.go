@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/cmd/pullet/fleetnames"
 	"github.com/pullet/pullet/state"
 )
 
@@ -73,7 +74,7 @@ func (a steerCmd) setStatus(ctx context.Context, store *state.Store, category, v
 	}
 	_, known := o.Nodes[node]
 	if !known && category != state.Provisioned {
-		return unknown("node", node, nodesOf(o), "pullet nodes")
+		return fleetnames.Unknown("node", node, fleetnames.Nodes(o), "pullet nodes")
 	}
 	if strings.ContainsAny(node, "/ \t\n") {
 		return usage(fmt.Errorf("--node %q: a name has no slash and no blanks", node))

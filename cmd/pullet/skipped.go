@@ -37,9 +37,7 @@ func skippedOf(o *state.Overview) *skippedHead {
 	case state.SkipHeld:
 		out.Why = "the fleet is held at " + current.String() + " by " + current.By + until(
 			current.Until,
-		) + reasonSuffix(
-			current.Reason,
-		)
+		) + reasonSuffix(current.Reason)
 		out.Remedy = state.Act("pullet rollout follow")
 	case state.SkipCanaries:
 		out.Why, out.Remedy = "newer commits wait for the canaries of "+current.String(), lock.RemedyOf(o, render.CanaryGroup)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/cmd/pullet/fleetnames"
 	"github.com/pullet/pullet/internal/agent"
 	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/puller"
@@ -110,7 +111,7 @@ func (a *app) start(
 	p, err := node.Prepare(ctx, store, revs, rules)
 	var revision *puller.RevisionError
 	if errors.As(err, &revision) {
-		return fmt.Errorf("%w%s", err, suggestion(revision.Rev, revision.Known))
+		return fmt.Errorf("%w%s", err, fleetnames.Suggestion(revision.Rev, revision.Known))
 	}
 	if err != nil {
 		return err
@@ -142,7 +143,12 @@ func (a *app) start(
 	if err != nil {
 		return err
 	}
-	return waitCmd{a}.await(ctx, store, v, s.timeout, s.retry)
+	ctx, cancel, err := within(ctx, s.timeout)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	return waitCmd{a}.await(ctx, store, v, s.retry)
 }
 
 // settled reports that the fleet is at the version already, as it is to be: to set it again would make who waits start

@@ -16,9 +16,9 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestTwins holds the README's table of the source documents' commands to the script that runs each of them.
+// TestTwins holds the table of the source documents' commands in docs/commands.md to the script that runs each of them.
 func TestTwins(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/commands.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,9 +31,9 @@ func TestTwins(t *testing.T) {
 		name, body, _ := strings.Cut(section, "\n")
 		sections[name] = body
 	}
-	_, table, found := strings.Cut(string(readme), "| the source documents | pullet |\n")
+	_, table, found := strings.Cut(string(page), "| the source documents | pullet |\n")
 	if !found {
-		t.Fatal("the README has no table of the source documents' commands")
+		t.Fatal("docs/commands.md has no table of the source documents' commands")
 	}
 	rows := 0
 	for line := range strings.Lines(table) {
@@ -52,7 +52,7 @@ func TestTwins(t *testing.T) {
 		words := strings.Fields(twin)
 		command := strings.Join(words[:min(2, len(words))], " ")
 		if !strings.Contains(sections[old], " "+command) {
-			t.Errorf("README: `%s`: its section of twins.txtar runs no %q:\n%s", old, command, sections[old])
+			t.Errorf("docs/commands.md: `%s`: its section of twins.txtar runs no %q:\n%s", old, command, sections[old])
 		}
 		delete(sections, old)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/cmd/pullet/fleetnames"
 	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/state"
 )
@@ -104,18 +105,18 @@ func (w *switching) check(cmd *cobra.Command) error {
 // scope is what the switch is for; it must be known.
 func (w *switching) scope(o *state.Overview) (state.Scope, error) {
 	switch {
-	case w.host != "" && !slices.Contains(nodesOf(o), w.host):
-		return state.Scope{}, unknown("node", w.host, nodesOf(o), "pullet nodes")
+	case w.host != "" && !slices.Contains(fleetnames.Nodes(o), w.host):
+		return state.Scope{}, fleetnames.Unknown("node", w.host, fleetnames.Nodes(o), "pullet nodes")
 	case w.host != "":
 		return state.HostScope(w.host), nil
-	case w.role != "" && !slices.Contains(rolesOf(o), w.role) && slices.Contains(groupNames(o), w.role):
+	case w.role != "" && !slices.Contains(fleetnames.Roles(o), w.role) && slices.Contains(fleetnames.Groups(o), w.role):
 		return state.Scope{}, fmt.Errorf(
 			"%q is a group of the rollout, and no role: name its hosts with --host, or stop the whole rollout with pullet "+
 				"rollout pause",
 			w.role,
 		)
-	case w.role != "" && !slices.Contains(rolesOf(o), w.role):
-		return state.Scope{}, unknown("role", w.role, rolesOf(o), "pullet nodes")
+	case w.role != "" && !slices.Contains(fleetnames.Roles(o), w.role):
+		return state.Scope{}, fleetnames.Unknown("role", w.role, fleetnames.Roles(o), "pullet nodes")
 	case w.role != "":
 		return state.RoleScope(w.role), nil
 	}

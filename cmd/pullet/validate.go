@@ -152,7 +152,7 @@ func validate(
 		maps.Copy(view.Services, more)
 		mistakes, _, err = validateHosts(repo, hosts, view, own, specs, only == "", show)
 	}
-	mistakes = append(mistakes, wrong...)
+	mistakes = withoutEchoes(append(mistakes, wrong...))
 	if sorted, ok := mistakes.Err().(render.ErrorList); ok {
 		mistakes = sorted
 	}
@@ -202,6 +202,15 @@ func validateHosts(
 		lacking(m, view)
 	}
 	return mistakes, more, nil
+}
+
+// withoutEchoes returns the findings without warnings at the place of a mistake, which says what there is to say.
+func withoutEchoes(all render.ErrorList) render.ErrorList {
+	wrong := map[render.Position]bool{}
+	for _, e := range all.Mistakes() {
+		wrong[e.Pos] = e.Pos.Line > 0
+	}
+	return slices.DeleteFunc(all, func(e *render.Error) bool { return e.Severity == render.Warning && wrong[e.Pos] })
 }
 
 // found are the mistakes of all hosts. One that several hosts have is one, also where it names the host.
@@ -257,8 +266,16 @@ func bind(all *lint.Lint, cat *render.Catalog, specs []apply.Spec) error {
 		return nil
 	}
 	all.Add(cat)
-	_, err := apply.Bind(cat, specs)
-	return err
+	return bound(cat, specs)
+}
+
+// bound returns what binding a catalog's steps finds, the warnings included.
+func bound(cat *render.Catalog, specs []apply.Spec) error {
+	program, err := apply.Bind(cat, specs)
+	if err != nil {
+		return err
+	}
+	return program.Warnings().Err()
 }
 
 // sampleView is a fleet in which every node has reported.

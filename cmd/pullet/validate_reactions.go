@@ -31,12 +31,12 @@ func reactionsOf(repo *render.Repository, view render.View) reactionCheck {
 func (c reactionCheck) check(in render.Input, all *lint.Lint, specs []apply.Spec, to found) error {
 	for _, r := range c.reactions {
 		cat, err := c.compile(r, in)
-		var bound error
+		var found error
 		if cat != nil {
 			all.AddReaction(r, cat)
-			_, bound = apply.Bind(cat, specs)
+			found = bound(cat, specs)
 		}
-		for _, err := range []error{err, bound} {
+		for _, err := range []error{err, found} {
 			var list render.ErrorList
 			if err != nil && !errors.As(err, &list) {
 				return err

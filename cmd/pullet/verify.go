@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/cmd/pullet/fleetnames"
 	"github.com/pullet/pullet/internal/agent"
 	"github.com/pullet/pullet/state"
 )
@@ -95,7 +96,8 @@ func (a *app) verify(ctx context.Context, store *state.Store, name string, nodes
 		case listed:
 			absent = append(absent, absentee{node, "", "was never seen"})
 		default:
-			absent = append(absent, absentee{node, "", "is not in this fleet" + suggestion(node, nodesOf(o))})
+			hint := fleetnames.Suggestion(node, fleetnames.Nodes(o))
+			absent = append(absent, absentee{node, "", "is not in this fleet" + hint})
 		}
 	}
 	done, err := a.structured(verified{version.ID, len(nodes), absent})

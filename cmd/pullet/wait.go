@@ -9,8 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/cmd/pullet/fleetnames"
 	"github.com/pullet/pullet/internal/agent"
 	"github.com/pullet/pullet/internal/safetext"
 	"github.com/pullet/pullet/state"
@@ -24,19 +26,20 @@ func waitCommand(a *app) *cobra.Command {
 		Long: "Wait ends when every node of the fleet, and every one that the rollout expects, runs the fleet's version. " +
 			"With VERSION that must be it:\n" +
 			"a release, a commit, or the revision that rollout start was given.\n" +
-			strings.Replace(
-				waitExits,
-				"with --wait: not",
-				"not",
-				1,
-			),
+			"If no node has taken up the commit yet, and VERSION is its whole ID, wait waits for that first.\n" +
+			strings.Replace(waitExits, "with --wait: not", "not", 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
+				ctx, cancel, err := within(ctx, timeout)
+				if err != nil {
+					return err
+				}
+				defer cancel()
 				v, err := waitCmd{a}.awaited(ctx, store, args)
 				if err != nil {
 					return err
 				}
-				return waitCmd{a}.await(ctx, store, v, timeout, false)
+				return waitCmd{a}.await(ctx, store, v, false)
 			})
 		},
 	}
@@ -47,12 +50,55 @@ func waitCommand(a *app) *cobra.Command {
 // waitCmd is pullet wait.
 type waitCmd struct{ *app }
 
-// awaited is the version to wait for.
-func (a waitCmd) awaited(ctx context.Context, store *state.Store, args []string) (*state.Version, error) {
-	o, err := store.Views.Fleet(ctx, false)
-	if err != nil {
-		return nil, err
+// within limits how long a wait takes. A timeout of 0 is no limit.
+func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc, error) {
+	if timeout < 0 {
+		return nil, nil, usage(fmt.Errorf("%s: how long to wait is a time from 0 on", timeout))
 	}
+	if timeout == 0 {
+		return ctx, func() {}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	return ctx, cancel, nil
+}
+
+// awaited returns the version to wait for. If the fleet does not know a commit, it waits until a node takes the commit
+// up: a job that waits after a push is often faster than the next pull. Only the whole ID of a commit is waited for,
+// because a name or a short ID may be a typing error.
+func (a waitCmd) awaited(ctx context.Context, store *state.Store, args []string) (*state.Version, error) {
+	said := ""
+	for look := context.WithoutCancel(ctx); ; {
+		o, err := store.Views.Fleet(look, false)
+		if err = store.Explain(err); said != "" && isAway(err) {
+			if said, err = outlast(ctx, a.err, said, err); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		v, err := byName(look, store, o, args)
+		if _, is := errors.AsType[fleetnames.UnknownError](err); !is && !errors.Is(err, state.ErrNoVersion) ||
+			len(args) == 0 || !plumbing.IsHash(args[0]) {
+			return v, err
+		}
+		line := "no node has taken up " + args[0] + " yet"
+		if o.Current != nil {
+			line += "; the fleet's version is " + o.Current.String()
+		}
+		if line != said {
+			fmt.Fprintln(a.err, line)
+			said = line
+		}
+		if !store.Bells.Await(ctx, store.Bells.Key(), o.Revision, lookEvery) {
+			return nil, &exit{agent.ExitWaiting, errors.New("not finished: " + line + "; see pullet status")}
+		}
+	}
+}
+
+// byName returns the fleet's version, which has to be the one with this name, if there is one.
+func byName(ctx context.Context, store *state.Store, o *state.Overview, args []string) (*state.Version, error) {
 	if o.Current == nil {
 		return nil, o.NoVersion()
 	}
@@ -75,22 +121,8 @@ func (a waitCmd) awaited(ctx context.Context, store *state.Store, args []string)
 // lookEvery is how often a rollout is looked at while nobody rings.
 const lookEvery = 2 * time.Second
 
-// await follows a rollout to its end.
-func (a waitCmd) await(
-	ctx context.Context,
-	store *state.Store,
-	v *state.Version,
-	timeout time.Duration,
-	retry bool,
-) error {
-	if timeout < 0 {
-		return usage(fmt.Errorf("%s: how long to wait is a time from 0 on", timeout))
-	}
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
+// await follows a rollout to its end, or to that of ctx.
+func (a waitCmd) await(ctx context.Context, store *state.Store, v *state.Version, retry bool) error {
 	said, told := "", time.Now()
 	for {
 		// A look is finished also when the time just ran out: its answer is what is reported.

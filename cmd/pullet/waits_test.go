@@ -18,7 +18,7 @@ import (
 
 // TestCures: every kind of wait is on the page with what clears it, and a script prints that and does it.
 func TestCures(t *testing.T) {
-	page, err := os.ReadFile("../../docs/rollouts.md")
+	page, err := os.ReadFile("../../docs/waits.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestCures(t *testing.T) {
 		}
 		seen[c.kind] = true
 		if row, ok := rows[string(c.kind)]; !ok || !strings.Contains(row, c.clear) {
-			t.Errorf("%s: docs/rollouts.md says %q, not %q", c.kind, row, c.clear)
+			t.Errorf("%s: docs/waits.md says %q, not %q", c.kind, row, c.clear)
 		}
 		c.isShown(t)
 	}

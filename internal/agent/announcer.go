@@ -216,18 +216,14 @@ func (c *compiler) lacks(ctx context.Context, v *state.Version, mistakes render.
 
 // lacksService is the wait for a service that a mistake is about; nil where it is about none.
 func (c *compiler) lacksService(v *state.Version, m *render.Error) *lock.Wait {
-	lacking := c.unannounced(m.Services)
+	lacking, why := m.Awaits(func(name string) (int, error) { return len(c.known[name]), nil }, c.asked.sorted()...)
 	if lacking == "" {
 		return nil
 	}
 	return &lock.Wait{
-		Kind: state.WaitService,
-		Gate: "service " + lacking,
-		Reason: fmt.Sprintf(
-			"nobody has announced it, and version %s does not compile without it: %s",
-			v,
-			firstLine(render.ErrorList{m}),
-		),
+		Kind:   state.WaitService,
+		Gate:   "service " + lacking,
+		Reason: fmt.Sprintf("%s, and version %s does not compile without it: %s", why, v, firstLine(render.ErrorList{m})),
 		Remedy: state.Act("it goes on when a host offers it, by base/services.yaml or service.publish"),
 		Since:  time.Now(),
 	}
@@ -265,19 +261,4 @@ func (c *compiler) unseen(ctx context.Context, v *state.Version, targets []strin
 		return ""
 	}
 	return inventory.Unseen(render.View{Nodes: c.nodes}, targets)
-}
-
-// unannounced is the first of these services that nobody has announced, "" where somebody has announced each. An empty
-// name stands for any service that was asked for.
-func (c *compiler) unannounced(services []string) string {
-	for _, name := range services {
-		names := []string{name}
-		if name == "" {
-			names = c.asked.sorted()
-		}
-		if i := slices.IndexFunc(names, func(s string) bool { return len(c.known[s]) == 0 }); i >= 0 {
-			return names[i]
-		}
-	}
-	return ""
 }

@@ -25,6 +25,7 @@ func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*
 	turn := lock.NewTurn(p.store, req)
 	if p.local.Parked == v.Rollout() {
 		if left, err := turn.HasLeftover(ctx); !left || err != nil { // else it was killed before it gave its slot back
+			p.reporter.parked.Store(true)
 			return turn, err
 		}
 	}

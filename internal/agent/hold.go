@@ -23,6 +23,9 @@ func (g *gates) Hold(ctx context.Context, s apply.GatedStep) error {
 		if err := g.remembers(g.turn.Slot()); err != nil {
 			return err
 		}
+		if !g.req.Apart {
+			g.reporter.parked.Store(false)
+		}
 	}
 	g.fence.Store(g.turn.Fence())
 	g.places.slot.Store(g.turn.Slot())
@@ -156,5 +159,8 @@ func (g *gates) Park(ctx context.Context, why string) error {
 		w = &lock.Wait{Kind: state.WaitInRun, Gate: "other nodes", Reason: why, Remedy: inRunRemedy(g.req.Version)}
 	}
 	g.places.slot.Store(nil)
+	if !g.req.Apart {
+		g.reporter.parked.Store(true)
+	}
 	return g.turn.Park(ctx, g.reporter.waitStatus(g.req.Version, w))
 }

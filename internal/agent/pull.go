@@ -218,7 +218,11 @@ func (p *pull) do(ctx context.Context) error {
 	p.phases.begin(PhaseCompile)
 	program, err := p.announcer.prepare(ctx, version)
 	if err != nil {
-		return p.cannotCompile(ctx, version, err)
+		err = p.cannotCompile(ctx, version, err)
+		if frozen, unread := p.orders.frozen(ctx, nil); !frozen && unread == nil { // what runs here may be repaired
+			reactions{p}.work(ctx, version)
+		}
+		return err
 	}
 	p.carrying.compiled(version, program.catalog)
 	p.agent.answering.knows(version, program, p.agent.size.nodes)

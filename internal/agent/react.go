@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/lock/arbiter"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -18,8 +19,8 @@ import (
 type reactions struct{ *pull }
 
 // work does what there is to do about them, the oldest first: one that the node began with before all others. It
-// reports that one goes on in a later pull, which comes before a new version. What goes wrong in one keeps the node
-// from nothing else.
+// reports that one goes on in a later pull, and that a new version waits for it: see lock/arbiter. What goes wrong in
+// one keeps the node from nothing else.
 func (p reactions) work(ctx context.Context, v *state.Version) (goesOn bool) {
 	if p.store == nil {
 		return p.comesFirst()
@@ -43,10 +44,10 @@ func (p reactions) work(ctx context.Context, v *state.Version) (goesOn bool) {
 	}
 	for _, run := range all {
 		if begun == nil || run.ID != begun.Run.ID {
-			p.answer(ctx, v, run)
+			goesOn = p.answer(ctx, v, run) || goesOn
 		}
 	}
-	return p.comesFirst()
+	return p.comesFirst() || goesOn
 }
 
 // comesFirst reports a run that the node began with and that goes on before a new version.
@@ -66,8 +67,8 @@ func goesOnWith(begun *state.Reacting, all []state.PendingReaction) state.Pendin
 	return out
 }
 
-// answer does what there is to do about one run now.
-func (p reactions) answer(ctx context.Context, v *state.Version, run state.PendingReaction) {
+// answer does what there is to do about one run now. It reports an open run that the node has not begun yet.
+func (p reactions) answer(ctx context.Context, v *state.Version, run state.PendingReaction) (opened bool) {
 	asked := time.Now()
 	r := &reaction{pull: p.pull, of: run.ReactionRun, version: v, said: run.Own}
 	r.said.Node = p.config.Node.Name
@@ -76,6 +77,7 @@ func (p reactions) answer(ctx context.Context, v *state.Version, run state.Pendi
 		err = fmt.Errorf("reaction %s (run %s): %w", run.Reaction, run.ID, p.store.Explain(err))
 		p.orders.troubled(ctx, err, asked)
 	}
+	return r.first && !r.said.Over() && !r.of.OnChange
 }
 
 // reaction is a run of a reaction on this host.
@@ -84,12 +86,13 @@ type reaction struct {
 	of      state.ReactionRun
 	version *state.Version // whose jobs it runs
 	said    state.ReactionResult
+	first   bool // its hosts begin with nothing else before they are through
 }
 
 // work does what there is to do about the run now.
 func (r *reaction) work(ctx context.Context, run state.PendingReaction) error {
 	at := r.local.Reacting
-	begun := at != nil && at.Run.ID == run.ID
+	begun, over := at != nil && at.Run.ID == run.ID, r.local.Ended(run.ID)
 	switch {
 	case begun && run.Halted != "" && at.Held == nil:
 		return r.ends(ctx, nil, state.Failed, "the run was halted while this host waited for others: "+run.Halted)
@@ -97,17 +100,28 @@ func (r *reaction) work(ctx context.Context, run state.PendingReaction) error {
 		r.version = at.Version
 	case at != nil: // one at a time
 		return r.stays(ctx, "the run "+at.Run.ID+" of "+at.Run.Reaction+" on this host", "see pullet reactions")
+	case over.Run != "": // by a record that was restored it is not
+		return r.ends(ctx, nil, over.State, over.Reason)
 	case run.Own.State == state.Running:
-		return r.ends(ctx, nil, state.Failed, "this host lost its record of the run; it is not begun again")
+		return r.breaksOff(ctx, "this host lost its record of the run; it is not begun again")
 	case run.Halted != "":
 		return r.ends(ctx, nil, state.ReactionLeft, "the run is halted: "+run.Halted)
 	case !run.Open:
 		late := fmt.Sprintf("the host came later than %s after it was given", state.ReactionTime)
 		return r.ends(ctx, nil, state.ReactionLeft, late)
-	case !run.OnChange && r.local.changes(r.version):
-		return r.stays(ctx, "this host's upgrade to "+r.version.String(), "see pullet rollout status")
+	}
+	next := r.version
+	earlier := !begun && !run.OnChange && r.local.changes(next)
+	if earlier && r.local.Running == nil {
+		return r.stays(ctx, "this host's upgrade to "+next.String(), "see pullet rollout status")
+	}
+	if earlier {
+		r.version = r.local.Running
 	}
 	program, err := r.compiler.reaction(ctx, r.version, r.of)
+	if earlier && !run.Opened && (neverCompiles(err) || err == nil && len(program.catalog.Jobs) == 0) { // the next one may
+		return r.stays(ctx, "this host's upgrade to "+next.String(), "see pullet rollout status")
+	}
 	if neverCompiles(err) {
 		r.out.warn(fmt.Errorf("reaction %s (run %s) cannot run here: %w", r.of.Reaction, r.of.ID, err))
 		return r.cannot(ctx, firstLine(err))
@@ -115,10 +129,35 @@ func (r *reaction) work(ctx context.Context, run state.PendingReaction) error {
 	if err != nil {
 		return err
 	}
-	if len(program.catalog.Jobs) == 0 && !begun {
+	if begun {
+		return r.take(ctx, program, begun)
+	}
+	if len(program.catalog.Jobs) == 0 {
 		return r.ends(ctx, nil, state.ReactionDone, "it has no job for this host")
 	}
+	if may, err := r.mayBegin(ctx, program); !may || err != nil {
+		return err
+	}
 	return r.take(ctx, program, begun)
+}
+
+// mayBegin reports whether the host may begin with the run: it is in the middle of nothing else. If the hosts of the
+// run wait for each other, none of them is.
+func (r *reaction) mayBegin(ctx context.Context, program *compiled) (bool, error) {
+	within := r.local.Upgrading
+	switch {
+	case program.catalog.WaitsForHosts():
+		crossed, err := arbiter.Open(ctx, r.store, r.of)
+		if crossed != nil {
+			return false, r.stays(ctx, crossed.Text(), "see pullet rollout status and pullet reactions")
+		}
+		r.first = err == nil
+		return r.first, err
+	case !r.of.OnChange && within != "" && within != r.local.Failed:
+		const how = "see pullet rollout status"
+		return false, r.stays(ctx, "this host is in the middle of its upgrade to "+state.Short(within), how)
+	}
+	return true, nil
 }
 
 // neverCompiles reports an error that a later pull has, too: mistakes, or commits that the repositories do not have any
@@ -135,14 +174,14 @@ func (r *reaction) take(ctx context.Context, program *compiled, begun bool) erro
 	if err != nil {
 		return err
 	}
-	waiting, halted := context.WithCancel(ctx)
-	defer halted()
-	req.Waiting = r.waiting(ctx, begun, halted)
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	req.Waiting = r.waiting(ctx, cancel)
 	turn := lock.NewReactionTurn(r.store, req, r.of)
 	if !begun || r.local.Reacting.Held != nil { // else it takes a place before it changes anything
 		wait, err := r.turns.admit(waiting, turn, r.waits.standBy, nil)
-		if wait != nil && wait.Kind == state.WaitHalt && !begun {
-			return r.leaves(ctx)
+		if waiting.Err() != nil && ctx.Err() == nil {
+			return r.leaves(ctx, begun)
 		}
 		if wait != nil {
 			return r.stays(ctx, wait.Gate+": "+wait.Reason, wait.Clear)
@@ -158,9 +197,20 @@ func (r *reaction) take(ctx context.Context, program *compiled, begun bool) erro
 	return r.runs(ctx, req, rollout, program, turn)
 }
 
+// breaksOff ends a run as failed and halts it: no further host begins with it, and no host waits for its results.
+func (r *reaction) breaksOff(ctx context.Context, why string) error {
+	if err := r.store.Reactions.Fail(ctx, r.of.ID, state.ReactionResult{Node: r.said.Node, Reason: why}, 0); err != nil {
+		return err
+	}
+	return r.ends(ctx, nil, state.Failed, why)
+}
+
 // cannot ends a run whose jobs do not compile here. Other hosts do not begin with it. A place that it had is given
 // back.
 func (r *reaction) cannot(ctx context.Context, why string) error {
+	if r.program == nil { // nor does the version: nothing says how many failures the run survives
+		return r.breaksOff(ctx, why)
+	}
 	rollout, err := r.program.rules(r.version)
 	if err != nil {
 		return err
@@ -192,8 +242,12 @@ func (r *reaction) request(program *compiled) (lock.Request, render.Rollout, err
 	return req, rollout, nil
 }
 
-// leaves ends a run that was halted while the node waited for its turn.
-func (r *reaction) leaves(ctx context.Context) error {
+// leaves ends a run that was halted while the node waited for its turn. One that began here waits only if its slot
+// was reclaimed.
+func (r *reaction) leaves(ctx context.Context, begun bool) error {
+	if begun {
+		return r.ends(ctx, nil, state.Failed, "the run was halted, and the slot of this host was reclaimed")
+	}
 	now, err := r.store.Reactions.For(ctx, r.said.Node, []string{r.of.ID})
 	if len(now) == 0 || err != nil {
 		return err
@@ -201,12 +255,11 @@ func (r *reaction) leaves(ctx context.Context) error {
 	return r.ends(ctx, nil, state.ReactionLeft, "the run is halted: "+now[0].Halted)
 }
 
-// waiting shows and tells for what the run waits. A run that is halted meanwhile is none to wait for, unless it began
-// here.
-func (r *reaction) waiting(ctx context.Context, begun bool, halted func()) func(*lock.Wait) {
+// waiting shows and tells for what the run waits. A run that is halted meanwhile is none to wait for.
+func (r *reaction) waiting(ctx context.Context, halted func()) func(*lock.Wait) {
 	shows := r.reporter.waiting(r.version, true)
 	return func(w *lock.Wait) {
-		if w.Kind == state.WaitHalt && !begun {
+		if w.Kind == state.WaitHalt {
 			halted()
 			return
 		}
@@ -274,12 +327,13 @@ func (r *reaction) ends(ctx context.Context, turn *lock.Turn, how, reason string
 	if err != nil {
 		return err
 	}
+	r.local.Ends(state.EndedReaction{Run: r.of.ID, State: how, Reason: reason})
 	if at := r.local.Reacting; at != nil && at.Run.ID == r.of.ID {
 		r.places.slot.Store(r.local.Held)
 		r.local.Reacting = nil
-		err = errors.Join(r.local.save(), r.forgetJournal())
+		err = r.forgetJournal()
 	}
-	return errors.Join(err, r.store.Reactions.Ended(ctx, r.of))
+	return errors.Join(r.local.save(), err, r.store.Reactions.Ended(ctx, r.of))
 }
 
 // reaction makes the program of a run of a reaction for this host.

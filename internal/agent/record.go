@@ -86,6 +86,7 @@ func (p *pull) settleWaiting(ctx context.Context, v *state.Version, turn *lock.T
 			st = p.reporter.waitStatus(v, p.out.Wait)
 		}
 		p.local.Held = turn.Slot() // none where a step that waited for others gave it back
+		st.Parked = p.local.Held == nil
 		err := p.store.Statuses.Tell(
 			ctx, p.presence, p.store.Statuses.Ops(p.config.Node.Name, state.Rollout, state.Pending, st)...,
 		)

@@ -34,6 +34,7 @@ type reporter struct {
 	before    state.Status                 // for what the node waited last, as the fleet was told
 	begun     bool                         // the fleet was told that a run begins
 	toldWait  atomic.Bool                  // the fleet's record says that the node waits
+	parked    atomic.Bool                  // the node gave its slot back in the middle of the version
 	holdsBack bool                         // the reason to wait goes on record with the begin of the next run
 	untold    atomic.Pointer[state.Status] // what was held back
 	lastShown atomic.Pointer[shownWait]    // the wait that was shown last
@@ -98,6 +99,7 @@ func (r *reporter) waiting(v *state.Version, settled bool) func(*lock.Wait) {
 // recordWait tells the fleet for what the node waits, or holds that back until a run begins.
 func (r *reporter) recordWait(v *state.Version, w *lock.Wait) {
 	st := r.waitStatus(v, w)
+	st.Parked = r.parked.Load()
 	if r.holdsBack {
 		r.untold.Store(&st)
 		return

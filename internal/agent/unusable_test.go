@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -70,6 +71,54 @@ func TestLackingService(t *testing.T) {
 	web1.exits(ExitOK, "")
 	if o := web1.overview(); o.Skipped != nil {
 		t.Errorf("%+v", o.Skipped)
+	}
+}
+
+// TestReaderElsewhere: a host that offers a service is not held up by another one that reads it before it is there,
+// wherever the reader does that, and the reader goes on when it is. So it is with a second instance.
+func TestReaderElsewhere(t *testing.T) {
+	t.Parallel()
+	_, endpoint := newMeter(t)
+	few := "{{ if lt (len (services `db`)) 2 }}{{ fail `two dbs` }}{{ end }}"
+	file := "{name: read, action: file.managed, parameters: {name: /etc/read, source: t, template: true}}"
+	text := func(s string) string {
+		return fmt.Sprintf("{name: read, action: file.managed, parameters: {name: /etc/read, content: %q}}", s)
+	}
+	for i, c := range []struct {
+		step, file string
+		twice      bool // it needs two of them
+	}{
+		{file, "{{ (index (services `db`) 0).port }}", false},
+		{file, "{{ macro `port` }}", false},
+		{file, few, true},
+		{text("{{ (index (services `db`) 1).port }}"), "", true},
+		{"{name: read, forEach: \"[services('db')[1].port]\", action: file.managed, parameters: {name: /etc/read, content: '{{ item }}'}}", "", true},
+		{"{name: read, conditions: {when: {condition: \"services('db')[1].port > 1\"}}, action: file.managed, parameters: {name: /etc/read, content: x}}", "", true},
+	} {
+		web1, web2 := pairOn(t, endpoint, fmt.Sprintf("f%d", i), "steps: ["+c.step+"]\n", map[string]string{
+			"files/t":          c.file + "\n",
+			"base/macros.yaml": "macros: {'*': [{name: m}]}\n",
+			"macros/m.yaml":    "port: {template.expression: [{content: '{{ (index (services `db`) 0).port }}'}]}\n",
+			"base/jobs.yaml":   "jobs: {web1: [{name: db}], web2: [{name: site}]}\n",
+			"jobs/db.yaml":     "steps: [{name: offer, action: service.publish, parameters: {name: db, port: 5432, address: 192.0.2.1}}]\n",
+			"pullet.yaml":      "rollout: {rollingRules: {global: 2}}\n",
+		})
+		web2.exits(ExitWaiting, "service db")
+		web1.exits(ExitOK, "")
+		if c.twice {
+			web2.exits(ExitWaiting, "one host has announced it")
+			if o := web2.overview(); o.Gates["web"].State == state.Halted || o.Statuses["web2"][state.Configured].State == state.Failed {
+				t.Errorf("%s %s: %+v", c.step, c.file, o.Statuses["web2"])
+			}
+			s := web1.open()
+			if err := s.Services.Announce(t.Context(), "db", "db2", state.Service{Address: "192.0.2.2", Port: 5432}, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		web2.exits(ExitOK, "")
+		if t.Failed() {
+			t.Fatalf("%s %s", c.step, c.file)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	lockpb "go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
 
 	"github.com/pullet/pullet/internal/authority"
+	"github.com/pullet/pullet/internal/patience"
 )
 
 // TestClosedKeys: what is not of the fleet is closed, for reading, too.
@@ -29,7 +30,7 @@ func TestClosedKeys(t *testing.T) {
 			wantError(t, who+" writes "+key, err, "permission denied")
 			_, err = c.Txn(t.Context()).If(clientv3.Compare(clientv3.Value(key), ">", "a")).Commit()
 			wantError(t, who+" compares "+key, err, "permission denied")
-			watching, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			watching, cancel := context.WithTimeout(t.Context(), patience.Stretch(5*time.Second))
 			w := <-c.Watch(watching, key)
 			wantError(t, who+" watches "+key, w.Err(), "permission denied")
 			cancel()
@@ -53,7 +54,7 @@ func TestClosedCalls(t *testing.T) {
 	f.join(f.store("admin"), "eve", authority.Viewer)
 	for _, who := range []string{"db1", "admin", "eve"} {
 		c := f.client(who)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience.Stretch(10*time.Second))
 		defer cancel()
 		member := uint64(1)
 		for what, call := range map[string]func() error{

@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/state"
 )
 
@@ -55,7 +56,7 @@ func TestModelAgrees(t *testing.T) {
 func agree(t *testing.T, real *clientv3.Client, seed uint64) []string {
 	t.Helper()
 	s := newScript(seed)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience.Stretch(20*time.Second))
 	defer cancel()
 	want := s.run(t, ctx, real, seed)
 	synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 type counting struct {
 	*state.Group
 	changed
-	now  time.Time
-	most int // about how many bytes the group has at most
+	now  time.Time // by the fleet's clock
+	most int       // about how many bytes the group has at most
 }
 
 const (
@@ -39,7 +39,7 @@ func (c *counting) tally(host string, e state.Event, nodes, unknown []string) {
 		c.size += sizeOf(c.Tallies[at]) + judged
 	}
 	was := c.Tallies[at]
-	t := Count(was, earlier(e.Time, c.now), 1)
+	t := Count(was, c.now, 1) // and not at e.Time: the clock of its host may be wrong
 	t.Hosts, t.Unknown = add(t.Hosts, maxFrom, nodes...), add(t.Unknown, maxFrom, unknown...)
 	brief := host != "" && (c.size > c.most/4 || len(c.Tallies) > plenty)
 	if brief {

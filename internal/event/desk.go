@@ -32,7 +32,8 @@ type Desk struct {
 	Node      string                                      // the reactor
 	Changes   []Change                                    // that the reactor found in the fleet's record
 	Next      *state.Observed                             // what it knows before these are told; nil: it did not look
-	Now       time.Time
+	Now       time.Time                                   // by the fleet's clock
+	Ahead     time.Duration                               // of the fleet's clock: the clock of the reactor, for people
 	NewID     func() string
 }
 
@@ -82,6 +83,7 @@ func (d *Desk) Step(ctx context.Context) (state.Entry, time.Time) {
 		s.readChanges()
 	}
 	s.judgeAll(ctx)
+	s.entry.Clock = s.Now
 	return s.entry, s.look
 }
 
@@ -115,7 +117,7 @@ func (s *step) readChanges() {
 	s.entry.Observed = s.Next
 	for _, c := range s.Changes {
 		e := c.Event
-		e.ID, e.By = s.NewID(), s.Node
+		e.ID, e.By, e.Time = s.NewID(), s.Node, s.Now.Add(s.Ahead)
 		counts := s.countsFor(e)
 		if !s.room(e, counts) {
 			return
@@ -172,7 +174,7 @@ func (s *step) room(e state.Event, counts []*Reaction) bool {
 // toldBefore reports an event that was told already.
 func (s *step) toldBefore(e state.Event) bool {
 	at, told := s.told()[state.TellsOf(e)]
-	return e.Dedupe != "" && told && s.Now.Sub(at).Abs() < state.DedupeTime // the clock of an earlier reactor may be ahead
+	return e.Dedupe != "" && told && s.Now.Sub(at).Abs() < state.DedupeTime // the fleet's clock may have gone back
 }
 
 func (s *step) told() state.Told {

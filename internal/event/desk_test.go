@@ -211,6 +211,19 @@ func TestHeldBack(t *testing.T) {
 	}
 }
 
+// TestHeldBackByAWrongClock: what an earlier reactor wrote by a clock that was days ahead keeps no condition from being
+// judged again.
+func TestHeldBackByAWrongClock(t *testing.T) {
+	d := desk(reaction("a", "x", false))
+	late := d.Now.Add(8 * 24 * time.Hour)
+	d.In.Groups = []state.Group{{Reaction: "a", Event: "x", Tallies: []state.Tally{
+		{Seen: []state.Seen{{At: late, N: 1}}, Ready: late, Next: late, Why: conditionFalse},
+	}}}
+	if runs, _ := d.worksOff(t); len(runs) != 1 {
+		t.Errorf("%d runs", len(runs))
+	}
+}
+
 // TestLongestChain: a run that answers an event from elsewhere and one that a reaction caused continues the chain.
 func TestLongestChain(t *testing.T) {
 	d := desk(reaction("a", "x", false))

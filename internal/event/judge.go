@@ -66,7 +66,7 @@ func (s *step) judge(ctx context.Context, g state.Group, counted bool) state.Gro
 		switch {
 		case r.Limiter.Rests(t, s.Now):
 			continue
-		case v.Starts && !counted && was.Why != "" && was.Next.After(s.Now) && isCondition(was.Why):
+		case v.Starts && !counted && isCondition(was.Why) && s.rechecks(was):
 			t = was // it is asked again in a while
 		case v.Starts:
 			starts = append(starts, len(out.Tallies))
@@ -166,9 +166,15 @@ func isCondition(why string) bool {
 
 // hold keeps a tally from starting for a while. What was said before is not said anew: each step would write it again.
 func (s *step) hold(t *state.Tally, why string) {
-	if t.Why != why || !t.Next.After(s.Now) {
+	if t.Why != why || !s.rechecks(*t) {
 		t.Why, t.Next = why, s.Now.Add(recheck)
 	}
+}
+
+// rechecks reports whether a tally is to be judged again later. A time that is further ahead comes from a clock that
+// was wrong.
+func (s *step) rechecks(t state.Tally) bool {
+	return t.Next.After(s.Now) && !t.Next.After(s.Now.Add(recheck))
 }
 
 // holds is what holds a start back; "" is nothing.
@@ -199,15 +205,16 @@ func because(reason string) string {
 // run is the run for some tallies of a group.
 func (s *step) run(r *Reaction, g *state.Group, tallies []int) state.ReactionRun {
 	run := state.ReactionRun{
-		ID: s.NewID(), Reaction: r.Name, OnChange: r.OnChange, Version: s.Version, By: s.Node, At: s.Now.UTC(),
+		ID: s.NewID(), Reaction: r.Name, OnChange: r.OnChange, Version: s.Version, By: s.Node,
+		At: s.Now.Add(s.Ahead).UTC(), Clock: s.Now.UTC(),
 	}
 	e := &run.Event
 	for _, i := range tallies {
 		t := g.Tallies[i]
 		for _, seen := range t.Seen {
 			e.Occurrences += seen.N
-			if seen.At.After(e.Time) && e.ID == "" {
-				e.Time = seen.At
+			if at := seen.At.Add(s.Ahead); at.After(e.Time) && e.ID == "" {
+				e.Time = at
 			}
 		}
 		if e.About = append(e.About, t.Hosts...); t.Host != "" {

@@ -64,6 +64,13 @@ func (m *mortal) Grant(ctx context.Context, ttl int64) (out *clientv3.LeaseGrant
 	return out, err
 }
 
+func (m *mortal) TimeToLive(
+	ctx context.Context, id clientv3.LeaseID, opts ...clientv3.LeaseOption,
+) (out *clientv3.LeaseTimeToLiveResponse, err error) {
+	err = m.ask(func() error { out, err = m.Lease.TimeToLive(ctx, id, opts...); return err })
+	return out, err
+}
+
 func (m *mortal) Revoke(ctx context.Context, id clientv3.LeaseID) (out *clientv3.LeaseRevokeResponse, err error) {
 	err = m.ask(func() error { out, err = m.Lease.Revoke(ctx, id); return err })
 	return out, err
@@ -129,7 +136,7 @@ func TestKilledReactor(t *testing.T) {
 // doneTwice says what was done twice, or not at all, with events of which each was told once.
 func doneTwice(t *testing.T, s *state.Store, events int) string {
 	t.Helper()
-	runs, err := s.Reactions.List(t.Context(), "")
+	runs, err := s.Reactions.List(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,35 +212,5 @@ func TestKilledTeller(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-	}
-}
-
-// TestTidy: what is older than it is kept goes, and nothing else.
-func TestTidy(t *testing.T) {
-	store := openStore(t)
-	storm(t, store, 3)
-	r := reactorOf(store, "web1", reaction("a", "pullet/step/*", false))
-	if err := r.Once(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	kept := func() (runs, pages int) {
-		all, err := store.Reactions.List(t.Context(), "")
-		log, failed := store.EventLog.Newest(t.Context(), 0, 100)
-		if err != nil || failed != nil {
-			t.Fatal(err, failed)
-		}
-		return len(all), len(log)
-	}
-	if err := r.tidy(t.Context(), time.Now().Add(state.KeptEvents/2)); err != nil {
-		t.Fatal(err)
-	}
-	if runs, pages := kept(); runs != 1 || pages != 1 {
-		t.Errorf("%d runs and %d pages are kept, want 1 and 1", runs, pages)
-	}
-	if err := r.tidy(t.Context(), time.Now().Add(2*state.KeptEvents)); err != nil {
-		t.Fatal(err)
-	}
-	if runs, pages := kept(); runs != 0 || pages != 0 {
-		t.Errorf("%d runs and %d pages are kept, want none", runs, pages)
 	}
 }

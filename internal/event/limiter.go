@@ -92,8 +92,8 @@ func (l Limiter) due(t state.Tally) time.Time {
 	return due
 }
 
-// within is the tally without times that lie ahead: the clock of an earlier reactor may have been wrong, and one that
-// is far ahead would hold the reaction back for good.
+// within returns the tally without times that lie ahead. The fleet's clock may have gone back, and older records have
+// times by the clock of a host. A time that is far ahead would hold the reaction back for good.
 func within(t state.Tally, now time.Time) state.Tally {
 	t.Seen = slices.Clone(t.Seen)
 	for i := range t.Seen {

@@ -40,8 +40,8 @@ type Change struct {
 // perEvent is about how many hosts one event is.
 const perEvent = 100
 
-// Observe compares what the reactor knew with the fleet as it is. It is a pure function. Where nothing was known,
-// nothing changed.
+// Observe compares what the reactor knew with the fleet as it is at a time by the fleet's clock. It is a pure function.
+// Where nothing was known, nothing changed.
 func Observe(was *state.Observed, now *state.Overview, at time.Time) (next state.Observed, out []Change) {
 	seen := observed(now, at)
 	if was == nil {
@@ -51,11 +51,7 @@ func Observe(was *state.Observed, now *state.Overview, at time.Time) (next state
 	if next.At = at; was.Rollout == seen.Rollout {
 		next.Halted = without(was.Halted, without(was.Halted, seen.Halted)) // what was opened is no event
 	}
-	out = slices.Concat(rolloutChanges(was, &seen, now), nodeChanges(was, &seen), serviceChanges(was, &seen))
-	for i := range out {
-		out[i].Time = at
-	}
-	return next, out
+	return next, slices.Concat(rolloutChanges(was, &seen, now), nodeChanges(was, &seen), serviceChanges(was, &seen))
 }
 
 // observed is the fleet as it is.

@@ -32,6 +32,7 @@ type Reactor struct {
 	// Without follow it does what there is to do once. nil: there is nothing.
 	Beside func(ctx context.Context, since int64, follow bool)
 
+	clock    clock         // of the fleet
 	observed time.Time     // when it looked at the fleet last
 	patience time.Duration // when it cannot work for so long it lets another one; 0: a minute
 	rarely   time.Duration // it does not look where somebody did so lately, as each pull of each host would
@@ -171,7 +172,7 @@ func (r *Reactor) work(ctx context.Context, since int64) error {
 			state.Pause(ctx, time.Second)
 			continue
 		}
-		if time.Since(tidied) > tidyEvery && r.tidy(ctx, time.Now()) == nil {
+		if time.Since(tidied) > tidyEvery && r.tidy(ctx, since) == nil {
 			tidied = time.Now()
 		}
 		poll := askAgain
@@ -184,7 +185,11 @@ func (r *Reactor) work(ctx context.Context, since int64) error {
 }
 
 // tidy removes what is older than it is kept.
-func (r *Reactor) tidy(ctx context.Context, now time.Time) error {
+func (r *Reactor) tidy(ctx context.Context, since int64) error {
+	now, err := r.readClock(ctx, since)
+	if err != nil {
+		return err
+	}
 	return errors.Join(r.Store.Reactions.Forget(ctx, now), r.Store.EventLog.Forget(ctx, now))
 }
 
@@ -195,6 +200,10 @@ var errNotReactor = errors.New("another host is the reactor by now")
 // again although nothing happens.
 func (r *Reactor) workOff(ctx context.Context, since int64) (seen int64, look time.Time, err error) {
 	for {
+		now, err := r.readClock(ctx, since) // before the inbox: it may write the cursor
+		if err != nil {
+			return 0, look, err
+		}
 		in, err := r.Store.Events.Inbox(ctx)
 		if err != nil {
 			return 0, look, err
@@ -203,7 +212,7 @@ func (r *Reactor) workOff(ctx context.Context, since int64) (seen int64, look ti
 		if len(in.Events)+len(in.Groups) == 0 && !looks {
 			return in.Revision, r.nextLook(time.Time{}), nil
 		}
-		entry, look, err := r.step(ctx, in, looks)
+		entry, look, err := r.step(ctx, in, now, looks)
 		if err != nil {
 			return 0, look, err
 		}
@@ -224,36 +233,40 @@ func (r *Reactor) workOff(ctx context.Context, since int64) (seen int64, look ti
 	}
 }
 
-// step decides a step.
+// step decides a step, at a time by the fleet's clock. It returns by the clock of this host when the reactor looks
+// again.
 func (r *Reactor) step(
-	ctx context.Context, in *state.Inbox, looks bool,
+	ctx context.Context, in *state.Inbox, now time.Time, looks bool,
 ) (entry state.Entry, look time.Time, err error) {
 	rules, err := r.Rules(ctx)
 	if err != nil {
 		return entry, look, err
 	}
-	desk, err := r.desk(ctx, in, rules, looks)
+	desk, err := r.desk(ctx, in, rules, now, looks)
 	if err != nil {
 		return entry, look, err
 	}
-	entry, look = desk.Step(ctx)
+	if entry, look = desk.Step(ctx); !look.IsZero() {
+		look = look.Add(desk.Ahead)
+	}
 	if err = ctx.Err(); err == nil && rules.Unseen != nil {
 		err = rules.Unseen()
 	}
 	return entry, look, err
 }
 
-// desk is what a step is decided from. Where it looks at the fleet, what changed there is among it.
-func (r *Reactor) desk(ctx context.Context, in *state.Inbox, rules Rules, looks bool) (*Desk, error) {
-	now := time.Now().UTC()
+// desk returns what a step is decided from, at a time by the fleet's clock. If it looks at the fleet, the changes there
+// are among it.
+func (r *Reactor) desk(ctx context.Context, in *state.Inbox, rules Rules, now time.Time, looks bool) (*Desk, error) {
 	d := &Desk{
-		In: in, Reactions: rules.Reactions, Find: rules.Find, Version: rules.Version, Node: r.Node, Now: now, NewID: r.NewID,
+		In: in, Reactions: rules.Reactions, Find: rules.Find, Version: rules.Version, Node: r.Node, Now: now,
+		Ahead: time.Since(now), NewID: r.NewID,
 	}
 	if !looks {
 		return d, nil
 	}
 	r.observed = time.Now()
-	was, fleet, err := r.Store.Events.Observe(ctx, now.Add(-r.rarely))
+	was, fleet, err := r.Store.Events.Observe(ctx, now, r.rarely)
 	if fleet == nil || err != nil {
 		return d, err
 	}

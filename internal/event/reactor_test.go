@@ -44,7 +44,7 @@ func TestUnseenFleet(t *testing.T) {
 	if err := r.Once(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	runs, err := store.Reactions.List(t.Context(), "")
+	runs, err := store.Reactions.List(t.Context())
 	if err != nil || len(runs) != 1 || len(runs[0].Hosts) != 1 || runs[0].Hosts[0] != "web00000" {
 		t.Errorf("%+v %v", runs, err)
 	}

@@ -104,7 +104,7 @@ func afterStorm(tb testing.TB, store *state.Store) (left stormLeft) {
 			left.keys, left.bytes = left.keys+1, left.bytes+len(kv.Key)+len(kv.Value)
 		}
 	}
-	if left.runs, err = store.Reactions.List(tb.Context(), ""); err != nil {
+	if left.runs, err = store.Reactions.List(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}
 	for _, run := range left.runs {

@@ -16,7 +16,7 @@ type Trial struct {
 	Hosts       []string  `json:"hosts,omitempty"`       // that would run it
 	Occurrences int       `json:"occurrences,omitempty"` // that it would answer
 	Why         string    `json:"why,omitempty"`         // it would not start, or no host would do anything
-	Next        time.Time `json:"next,omitzero"`         // when it would be looked at again
+	Next        time.Time `json:"next,omitzero"`         // when it would be looked at again, by the clock of this host
 }
 
 // Try says what would come of an event if it were the next one that the reactor reads, for each reaction that answers
@@ -28,7 +28,7 @@ func (d Desk) Try(ctx context.Context, e state.Event) (out []Trial) {
 	entry, _ := d.Step(ctx)
 	for _, r := range d.Reactions {
 		if r.Matches(e.Name) {
-			out = append(out, tried(r, e, entry))
+			out = append(out, tried(r, e, entry, d.Ahead))
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Trial) int { // those that start first
@@ -40,8 +40,8 @@ func (d Desk) Try(ctx context.Context, e state.Event) (out []Trial) {
 	return out
 }
 
-// tried is what a step says of one reaction.
-func tried(r *Reaction, e state.Event, entry state.Entry) Trial {
+// tried is what a step says of one reaction, with times by a clock that is ahead of the fleet's.
+func tried(r *Reaction, e state.Event, entry state.Entry, ahead time.Duration) Trial {
 	t := Trial{Reaction: r.Name}
 	for _, run := range entry.Runs {
 		if run.Reaction == r.Name && run.Event.Name == e.Name {
@@ -59,7 +59,9 @@ func tried(r *Reaction, e state.Event, entry state.Entry) Trial {
 		}
 		for _, tally := range g.Tallies {
 			if len(tally.Seen) > 0 && slices.Contains(append(tally.IDs, lastID(tally)), e.ID) {
-				t.Why, t.Next = tally.Why, tally.Next
+				if t.Why = tally.Why; !tally.Next.IsZero() {
+					t.Next = tally.Next.Add(ahead)
+				}
 			}
 		}
 	}

@@ -24,6 +24,8 @@ var otherPaths = map[string]string{
 	"apply/leaving.go /run/systemd/system":                                       "whether the machine goes down, which ends steps below any root",
 	"apply/leaving.go /run/systemd/shutdown/scheduled":                           "the same",
 	"cmd/pullet/doctor_starts.go /run/systemd/system":                            "a text that is sought in crontabs",
+	"apply/claim/path.go /root":                                                  "the home of root, whose files steps name in two ways",
+	"apply/claim/path.go /home/":                                                 "where homes are that no step names",
 	"apply/command.go /bin/sh":                                                   "the shell of the root that a command runs in",
 	"cmd/pullet/editor_program.go /bin/sh":                                       "the shell of the person who edits",
 	"render/later.go /etc/pullet/pullet.yaml":                                    "the end of a message",

@@ -2,6 +2,7 @@ package house
 
 import (
 	"go/ast"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -40,6 +41,29 @@ func TestTestsDoNotSkipWhatIsMissing(t *testing.T) {
 			t.Errorf("%s: [exec:...]", path)
 		}
 	}, ".txtar")
+}
+
+// TestLongProgramsAreAskedFor checks that a test file which starts a program that only scripts/test all installs leaves
+// those tests to that tier: else the first tier depends on what happens to be installed.
+func TestLongProgramsAreAskedFor(t *testing.T) {
+	script, err := os.ReadFile("scripts/test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, all, _ := strings.Cut(string(script), "\nneeds_all() {\n")
+	all, _, _ = strings.Cut(all, "\n}\n")
+	names := regexp.MustCompile(`(?m)^  need (\S+) `).FindAllStringSubmatch(all, -1)
+	if len(names) < 10 {
+		t.Fatalf("scripts/test names only %d programs", len(names))
+	}
+	for _, name := range names {
+		starts := regexp.MustCompile(`exec\.Command(Context)?\(([^"()]*, |[a-z]+\.Context\(\), )?"` + regexp.QuoteMeta(name[1]) + `"`)
+		eachFile(t, func(path, text string) {
+			if starts.MatchString(text) && !regexp.MustCompile(`tier\.(Program|Long|Soak|Root)\(`).MatchString(text) {
+				t.Errorf("%s starts %s, which the first tier does not install: call tier.Program", path, name[1])
+			}
+		}, "_test.go")
+	}
 }
 
 // TestLongTestsAreFound: scripts/test runs the tests of a file again, without -short, where the file asks

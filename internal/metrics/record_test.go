@@ -18,6 +18,7 @@ import (
 
 	"github.com/pullet/pullet/internal/freeport"
 	"github.com/pullet/pullet/internal/patience"
+	"github.com/pullet/pullet/internal/tier"
 )
 
 // TestRecord: what counts goes on, what a pull could not learn stays, and a wait at one gate has one begin.
@@ -235,6 +236,7 @@ func TestHostileTextfile(t *testing.T) {
 // TestNodeExporter: the node exporter of the distribution reads every sample of the textfile.
 func TestNodeExporter(t *testing.T) {
 	t.Parallel()
+	tier.Program(t, "prometheus-node-exporter", "prometheus-node-exporter")
 	dir := t.TempDir()
 	if err := WriteTextfile(filepath.Join(dir, "pullet.prom"), full()); err != nil {
 		t.Fatal(err)
@@ -252,7 +254,7 @@ func TestNodeExporter(t *testing.T) {
 	said := &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = said, said
 	if err := cmd.Start(); err != nil {
-		t.Fatalf("apt-get install prometheus-node-exporter: %v", err)
+		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()

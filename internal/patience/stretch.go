@@ -1,6 +1,7 @@
 package patience
 
 import (
+	"os"
 	"runtime"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ const (
 	workRounds  = 2_500_000               // length of the computation
 	idleWork    = 5 * time.Millisecond    // duration of the computation on an idle machine
 	idlePauses  = 5500 * time.Microsecond // duration of five pauses of a millisecond there
+	idleSyncs   = 10 * time.Millisecond   // duration of two writes that reach an idle disk
 )
 
 // Stretch returns d times the current slowness of the machine, which is 1 on an idle machine and at most 5. In virtual
@@ -44,8 +46,8 @@ func (s *speed) factor(measure func() float64) float64 {
 	return s.last
 }
 
-// slowness returns how many times longer than on an idle machine a computation, or a few pauses take, whichever number
-// is larger.
+// slowness returns how many times longer than on an idle machine a computation, a few pauses or writes to the disk
+// take, whichever number is largest. An etcd waits for its disk at each write.
 func slowness() float64 {
 	computed := timed(func() {
 		x := uint64(1)
@@ -61,7 +63,27 @@ func slowness() float64 {
 			<-time.After(time.Millisecond)
 		}
 	})
-	return max(float64(computed)/float64(idleWork), float64(paused)/float64(idlePauses))
+	written := timed(func() { syncs(2) })
+	return max(
+		float64(computed)/float64(idleWork),
+		float64(paused)/float64(idlePauses),
+		float64(written)/float64(idleSyncs),
+	)
+}
+
+// syncs writes to a file in the directory of temporary files, and waits each time until it is on the disk. Where that
+// is impossible, it returns early: the tests that write there say so.
+func syncs(times int) {
+	f, err := os.CreateTemp("", "patience")
+	if err != nil {
+		return
+	}
+	defer func() { _, _ = f.Close(), os.Remove(f.Name()) }()
+	for range times {
+		if _, err := f.Write(make([]byte, 4096)); err != nil || f.Sync() != nil {
+			return
+		}
+	}
 }
 
 func timed(f func()) time.Duration {

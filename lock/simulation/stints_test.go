@@ -75,8 +75,8 @@ func (c *checker) givenBack(w etcdmodel.Write, old kept, group string) {
 	}
 }
 
-// unrecorded: a slot is not free while its holder's failure is not on record (I4). Drift that could not be corrected,
-// without a slot, is the host's own matter.
+// unrecorded: a slot is not free while its holder's failure is not on record (I4), unless a restored record has
+// forgotten it (I16). Drift that could not be corrected, without a slot, is the host's own matter.
 func (c *checker) unrecorded(w etcdmodel.Write, group string, claim state.Claim) {
 	last := map[*task]event{}
 	for _, e := range c.log {
@@ -89,7 +89,8 @@ func (c *checker) unrecorded(w etcdmodel.Write, group string, claim state.Claim)
 		parse(k.Write, &gate)
 	}
 	for s, e := range last {
-		if e.what == failed && e.gated && !s.late && !gate.Counts(claim.Node) {
+		forgotten := slices.ContainsFunc(c.restores, func(at time.Time) bool { return at.After(e.at) })
+		if e.what == failed && e.gated && !s.late && !forgotten && !gate.Counts(claim.Node) {
 			c.fail(w, "I4: %s gives its slot back after %s failed in %s, and that is not on record", claim.Node, s.name, claim.Rollout)
 		}
 	}

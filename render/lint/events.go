@@ -44,7 +44,7 @@ func (l *Lint) AddReaction(r *render.Reaction, c *render.Catalog) {
 		l.target(t)
 	}
 	l.noteJobs(c)
-	for _, e := range slices.Concat(duplicatePaths(c), c.Warnings(), ofItself(c), boots(c)) {
+	for _, e := range slices.Concat(c.Warnings(), ofItself(c), boots(c)) {
 		if !render.OfMadeUp(e) {
 			l.found = append(l.found, e)
 		}

@@ -57,7 +57,7 @@ type keyUse struct {
 	ref        render.KeyRef
 }
 
-// unknownKeys are the keys in expressions that no node has.
+// unknownKeys are the keys in expressions that no node has. Where a run reaches one, the compiler finds it, too.
 func (l *Lint) unknownKeys() render.ErrorList {
 	var out render.ErrorList
 	for _, use := range l.keys {
@@ -73,7 +73,7 @@ func (l *Lint) unknownKeys() render.ErrorList {
 			continue
 		}
 		e := use.expression.ErrorAt(use.ref.At[i], fmt.Sprintf("no node has the %s %q", what, use.ref.Path[i]))
-		e.Hint = render.DidYouMean(use.ref.Path[i], known)
+		e.Severity, e.Hint = render.Warning, render.DidYouMean(use.ref.Path[i], known)
 		out = append(out, e)
 	}
 	return out

@@ -23,6 +23,7 @@ type Lint struct {
 	services  serviceUse
 	first     *firstRollout
 	events    eventUse
+	jinja     jinjaUse
 	unopened  bool // some variables are not known
 	found     render.ErrorList
 }
@@ -36,6 +37,7 @@ func New(r *render.Repository) *Lint {
 		services: serviceUse{offered: map[string]bool{}, waits: map[string]*render.Error{}, names: map[string]string{}},
 		first:    newFirstRollout(),
 		events:   newEventUse(),
+		jinja:    jinjaUse{},
 	}
 }
 
@@ -57,11 +59,12 @@ func (l *Lint) Add(c *render.Catalog) {
 		l.macros[name] = nil
 	}
 	l.events.learn(c)
+	l.jinja.learn(c)
 	for _, t := range c.Triggers {
 		l.noteExpression(t.Expression)
 	}
 	l.noteJobs(c)
-	l.found = slices.Concat(l.found, untargeted(c), duplicatePaths(c), c.Warnings(), ofItself(c), boots(c))
+	l.found = slices.Concat(l.found, untargeted(c), c.Warnings(), ofItself(c), boots(c))
 }
 
 // noteJobs notes the conditions of a catalog's jobs and steps.
@@ -137,6 +140,7 @@ func (l *Lint) Findings(complete bool) render.ErrorList {
 		out = append(out, f.SecretsInClear()...)
 	}
 	out = slices.AppendSeq(out, maps.Values(l.capitals))
+	out = append(out, l.jinja.findings(l.repo)...)
 	if complete {
 		out = append(out, l.unknownKeys()...)
 		out = append(out, l.idleTargets()...)

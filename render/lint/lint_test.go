@@ -48,20 +48,12 @@ func oneStep(params, when string) string {
 
 // TestLint shows every finding, and what must not be one.
 func TestLint(t *testing.T) {
-	two := func(a, b string) string {
-		return "steps:\n- {name: a, " + a + "}\n- {name: b, " + b + "}\n"
-	}
 	vars := "files: {'*': [{name: v}]}\n"
 	for _, c := range []struct {
 		name  string
 		files map[string]string
 		want  []string
 	}{
-		{"two owners", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": two("action: file.managed, parameters: {name: /etc/x}", "action: file.absent, parameters: {name: /etc//x/}")},
-			[]string{`jobs/a.yaml:3:53: /etc/x belongs to two steps: a/a (jobs/a.yaml:2:54) and a/b (keep one of them)`}},
-		{"one directory twice", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": two("action: file.directory, parameters: {name: /x/y, mode: 0755}", "action: file.directory, parameters: {mode: 0755, name: /x/y}")}, nil},
-		{"one directory with two modes", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": two("action: file.directory, parameters: {name: /x/y, mode: 0755}", "action: file.directory, parameters: {mode: 0700, name: /x/y}")},
-			[]string{"jobs/a.yaml:3:68: /x/y belongs to two steps: a/a (jobs/a.yaml:2:56) and a/b (keep one of them)"}},
 		{"services that nobody offers", map[string]string{"base/jobs.yaml": oneJob, "files/lb.conf": "{{ range services \"wbe\" }}{{ end }} and services 'x' in words",
 			"base/services.yaml": "services:\n  role=web: [{name: web}] # services('y')\n",
 			"jobs/a.yaml":        "steps:\n- {name: w, action: service.wait, parameters: {name: db}}\n- {name: s, action: file.managed, parameters: {name: /lb, source: lb.conf, template: true}, conditions: {when: {condition: \"len(services('dbs')) > 0\"}}}\n"},
@@ -72,23 +64,20 @@ func TestLint(t *testing.T) {
 			"jobs/a.yaml": "steps:\n- {name: w, action: service.wait, parameters: {name: db, kind: announced}}\n- {name: p, action: service.publish, parameters: {name: db}}\n"}, nil},
 		{"a service whose name is known later", map[string]string{"base/jobs.yaml": oneJob,
 			"jobs/a.yaml": "steps:\n- {name: w, action: service.wait, parameters: {name: db}}\n- {name: c, action: cmd.run, parameters: {cmd: x}}\n- {name: p, action: service.publish, parameters: {name: '{{ (step \"c\").StdOut }}'}}\n"}, nil},
-		{"two owners under conditions", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": two("action: file.managed, parameters: {name: /x/y}, conditions: {when: {condition: \"hasLabel('role=web')\"}}", "action: file.absent, parameters: {name: /x/y}")},
-			[]string{"jobs/a.yaml:3:53: warning: /x/y belongs to two steps"}},
-		{"a name that is known later", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": two("action: file.managed, parameters: {name: '/x/{{ (step \"c\").StdOut }}'}", "action: file.managed, parameters: {name: '/x/{{ (step \"c\").StdOut }}'}") + "- {name: c, action: cmd.run, parameters: {cmd: x}}\n"}, nil},
 
-		{"unknown key", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: x", "vars.ntp.prot == 1"), "base/vars.yaml": vars, "vars/v.yaml": "ntp: {port: 1}\n"},
-			[]string{`jobs/a.yaml:5:44: expression: no node has the variable "prot" (did you mean "port"?)`}},
-		{"unknown first key", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: x", "vars['ntpp'] == 1"), "base/vars.yaml": vars, "vars/v.yaml": "ntp: {port: 1}\n"},
-			[]string{`jobs/a.yaml:5:40: expression: no node has the variable "ntpp" (did you mean "ntp"?)`, `vars/v.yaml:1:1: warning: nothing in the repository mentions the variable "ntp" (remove it, or use it)`}},
+		{"unknown key", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: x", "server.os == 'x' and vars.ntp.port == 2 and vars.ntp.prot == 1"), "base/vars.yaml": vars, "vars/v.yaml": "ntp: {port: 1}\n"},
+			[]string{`jobs/a.yaml:5:88: warning: expression: no node has the variable "prot" (did you mean "port"?)`}},
+		{"unknown first key", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: x", "false and vars['ntpp'] == 1"), "base/vars.yaml": vars, "vars/v.yaml": "ntp: {port: 1}\n"},
+			[]string{`jobs/a.yaml:5:50: warning: expression: no node has the variable "ntpp" (did you mean "ntp"?)`, `vars/v.yaml:1:1: warning: nothing in the repository mentions the variable "ntp" (remove it, or use it)`}},
 		{"keys that some node has, or that may be missing", map[string]string{
 			"base/jobs.yaml": oneJob, "base/vars.yaml": "files: {'role=db': [{name: v}]}\n", "vars/v.yaml": "ntp: {port: 1, list: [1]}\n",
-			"jobs/a.yaml": oneStep("cmd: x", "vars.ntp == 1 && vars?.x == 1 && (vars.y ?? 1) == 1 && ('q' in vars ? vars.q : 1) == 1 && vars.ntp?.list == 1")}, nil},
-		{"unknown fact", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: x", "server.oss == 1 || Server['Spec'].FQND == 1")},
-			[]string{`jobs/a.yaml:5:42: expression: no node has the fact "oss" (did you mean "os"?)`, `jobs/a.yaml:5:69: expression: no node has the fact "FQND" (did you mean "FQDN"?)`}},
+			"jobs/a.yaml": oneStep("cmd: x", "hasLabel('role=db') && vars.ntp == 1 && vars?.x == 1 && (vars.y ?? 1) == 1 && ('q' in vars ? vars.q : 1) == 1 && vars.ntp?.list == 1")}, nil},
+		{"unknown fact", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: x", "true || server.oss == 1 || Server['Spec'].FQND == 1")},
+			[]string{`jobs/a.yaml:5:50: warning: expression: no node has the fact "oss" (did you mean "os"?)`, `jobs/a.yaml:5:77: warning: expression: no node has the fact "FQND" (did you mean "FQDN"?)`}},
 		{"facts, and what may be missing of them", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: x",
 			"server.os == 1 && Server.Spec.FQDN == 1 && 'x' in Server.ObjectMetadata.Labels && server.labels.rack == 1 && server?.x == 1 && ('gpu' in server ? server.gpu : 1) == 1 && (server.y ?? 1) == 1 && server.name == Server.ObjectMetadata.Name")}, nil},
-		{"unknown macro", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: x", "macros['helthy'] == 1 || macros['helthy']('x') == 1"), "base/macros.yaml": "macros: {'*': [{name: m}]}\n", "macros/m.yaml": "healthy: {template.expression: [{content: '1'}]}\n"},
-			[]string{`jobs/a.yaml:5:42: expression: no node has the macro "helthy" (did you mean "healthy"?)`, `jobs/a.yaml:5:67: expression: no node has the macro "helthy"`, `macros/m.yaml:1:1: warning: nothing in the repository mentions the macro "healthy"`}},
+		{"unknown macro", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: x", "true || macros['helthy'] == 1 || macros['helthy']('x') == 1"), "base/macros.yaml": "macros: {'*': [{name: m}]}\n", "macros/m.yaml": "healthy: {template.expression: [{content: '1'}]}\n"},
+			[]string{`jobs/a.yaml:5:50: warning: expression: no node has the macro "helthy" (did you mean "healthy"?)`, `jobs/a.yaml:5:75: warning: expression: no node has the macro "helthy"`, `macros/m.yaml:1:1: warning: nothing in the repository mentions the macro "healthy"`}},
 
 		{"idle target", map[string]string{"base/jobs.yaml": "jobs:\n  '*': [{name: a}]\n  'role=wbe': [{name: a}]\n", "jobs/a.yaml": "steps: []\n"},
 			[]string{`base/jobs.yaml:3:3: warning: no node of the inventory matches the target "role=wbe" (nobody gets what stands below it)`}},

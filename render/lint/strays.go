@@ -71,13 +71,10 @@ func strayAtTop(files fs.FS, d fs.DirEntry) (hint string, stray bool) {
 	case near != "":
 		return fmt.Sprintf("did you mean %s?", near), true
 	case d.IsDir():
-		return "it reads " + strings.Join(
-				topNames,
-				", ",
-			) + "; what steps place on hosts belongs in files", holdsYAML(
-				files,
-				name,
-			)
+		return "it reads " + strings.Join(topNames, ", ") + "; what steps place on hosts belongs in files", holdsYAML(
+			files,
+			name,
+		)
 	}
 	hint = "settings of the fleet belong in pullet.yaml, settings of a host in its own /etc/pullet/pullet.yaml"
 	return hint, render.IsYAML(name)

@@ -29,6 +29,7 @@ func main() {
 	flag.DurationVar(&b.test, "budget", 0, "most time that a test may take; 0 checks no test")
 	flag.DurationVar(&b.script, "script-budget", 0, "most time that a script may take")
 	sum := flag.String("sum", "", "file with the counts of earlier runs, to which this one's are added")
+	again := flag.String("failed", "", "file to which the end of what each failed test printed is added")
 	flag.Parse()
 	t := newTally(os.Stdout)
 	if err := t.read(os.Stdin); err != nil {
@@ -39,7 +40,7 @@ func main() {
 	t.skips()
 	slow := b.check(t, alone, contention)
 	passed := t.summary(slow)
-	if err := t.addTo(*sum); err != nil {
+	if err := errors.Join(t.addTo(*sum), t.addFailed(*again)); err != nil {
 		fmt.Fprintln(os.Stderr, "tally:", err)
 		os.Exit(1)
 	}
@@ -75,6 +76,7 @@ type tally struct {
 	builds                  map[string][]string    // what the compiler printed, by import path
 	why                     map[string]int         // skipped tests by reason
 	ended                   []result               // tests that passed and have no subtests
+	failures                []string               // in short
 }
 
 func newTally(out io.Writer) *tally {
@@ -123,7 +125,7 @@ func (t *tally) take(e event) {
 		delete(t.output, key)
 	case e.Action == "fail":
 		t.failed++
-		fmt.Fprintf(t.out, "FAIL %s %s (%.1fs)\n%s", e.Package, e.Test, e.Elapsed, indented(t.output[key]))
+		t.fails(fmt.Sprintf("FAIL %s %s (%.1fs)\n", e.Package, e.Test, e.Elapsed), t.output[key])
 		delete(t.output, key)
 	}
 }
@@ -137,7 +139,7 @@ func (t *tally) endPackage(e event) {
 		fmt.Fprintf(t.out, "ok   %s %.1fs\n", e.Package, e.Elapsed)
 	case "fail":
 		t.broken = true
-		fmt.Fprintf(t.out, "FAIL %s %.1fs\n%s", e.Package, e.Elapsed, indented(t.builds[e.FailedBuild]))
+		t.fails(fmt.Sprintf("FAIL %s %.1fs\n", e.Package, e.Elapsed), t.builds[e.FailedBuild])
 		t.unended(e.Package)
 		fmt.Fprint(t.out, indented(t.output[key]))
 	}
@@ -152,10 +154,42 @@ func (t *tally) unended(pkg string) {
 			continue
 		}
 		if slices.ContainsFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "===") }) {
-			fmt.Fprintf(t.out, "FAIL %s %s did not end\n%s", pkg, key[1], indented(lines))
+			t.fails(fmt.Sprintf("FAIL %s %s did not end\n", pkg, key[1]), lines)
 		}
 		delete(t.output, key)
 	}
+}
+
+// said is how many lines of what a failed test printed are repeated at the end.
+const said = 12
+
+// fails prints a failure whole, and keeps it for the end, where it is not lost among what other tests print: the lines
+// that say where a test failed, and the last ones.
+func (t *tally) fails(headline string, lines []string) {
+	fmt.Fprint(t.out, headline, indented(lines))
+	var first, last []string
+	for i, line := range lines {
+		switch {
+		case i >= len(lines)-said:
+			last = append(last, line)
+		case len(first) < said && strings.Contains(line, "_test.go:"):
+			first = append(first, line)
+		}
+	}
+	t.failures = append(t.failures, headline+indented(append(first, last...)))
+}
+
+// addFailed adds the failures to a file, which need not exist. An empty name is no file.
+func (t *tally) addFailed(file string) error {
+	if file == "" {
+		return nil
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(strings.Join(t.failures, ""))
+	return errors.Join(err, f.Close())
 }
 
 // indented puts four spaces before each line.

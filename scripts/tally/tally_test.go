@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -63,6 +65,28 @@ func TestTally(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestFailures: what failed is repeated in short at the end: where, and what was printed last.
+func TestFailures(t *testing.T) {
+	lines := []string{"    c_test.go:3: early\n"}
+	for range 40 {
+		lines = append(lines, "noise\n")
+	}
+	tt, _ := read(t, failing)
+	tt.fails("FAIL q TestC (1.0s)\n", append(lines, "the end\n"))
+	file := filepath.Join(t.TempDir(), "failures")
+	for range 2 {
+		if err := tt.addFailed(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	once := "FAIL q TestB (0.1s)\n        b_test.go:9: got 1, want 2\nFAIL q 0.2s\n" +
+		"FAIL q TestC (1.0s)\n        c_test.go:3: early\n" +
+		strings.Repeat("    noise\n", said-1) + "    the end\n"
+	if got, err := os.ReadFile(file); err != nil || string(got) != once+once {
+		t.Errorf("got %s, %v, want twice:\n%s", got, err, once)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/actiontest"
+	"github.com/pullet/pullet/internal/patience"
 )
 
 // TestAccountFiles: what stands in the files after users and groups were made and changed.
@@ -225,7 +226,7 @@ func TestLockedAccounts(t *testing.T) {
 	actiontest.NeedRoot(t)
 	lock := fmt.Sprintf("f etc/passwd.lock 600 %d", os.Getpid())
 	s := actiontest.New(t, actiontest.People(lock)...)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience.Stretch(2*time.Second)) // useradd has to fail before
 	defer cancel()
 	r := s.Only(s.RunAll(ctx, s.MustBind("user.present", "{name: bob}")))
 	if r.Outcome != apply.Failed || !strings.Contains(r.Reason, "passwd.lock") {

@@ -16,6 +16,7 @@ type Example struct {
 	Name, Params string
 	Host         []string // what stands there before: see New
 	Want         string   // the summary; "": nothing is to be done
+	Learns       string   // what the run adds to the summary, because no plan can know it
 	Fails        string   // what the reason says, where the host does not allow it
 	Reads        bool     // it is to run, and makes no difference
 	Unseen       bool     // it says that it changed something, and the host does not show it
@@ -123,7 +124,11 @@ func (s *Scene) checkRun(p *apply.Program, c Example, planned *apply.StepReport)
 		}
 		return
 	}
-	if r.Outcome != planned.Outcome || r.Summary != planned.Summary || r.Diff != planned.Diff {
+	says := planned.Summary
+	if c.Learns != "" {
+		says += ": " + c.Learns
+	}
+	if r.Outcome != planned.Outcome || r.Summary != says || r.Diff != planned.Diff {
 		s.T.Errorf("run: %s %q %q %s; the plan said %s %q %q", r.Outcome, r.Summary, r.Diff, r.Reason,
 			planned.Outcome, planned.Summary, planned.Diff)
 	}

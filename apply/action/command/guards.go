@@ -101,6 +101,19 @@ type Options struct {
 // Verdict gives the expressions that judge the command.
 func (o Options) Verdict() (changed, failed *render.Expression) { return o.Changed, o.Failed }
 
+// bind finds what is wrong with the expressions that judge the command.
+func (o Options) bind(b apply.Binding) error {
+	if b.Step == nil { // a macro, which is not judged
+		return nil
+	}
+	for _, e := range []*render.Expression{o.Changed, o.Failed} {
+		if bad := b.Catalog.Judgement(b.Step.ID(), e); len(bad) > 0 {
+			return bad
+		}
+	}
+	return nil
+}
+
 // Reaction is what a command does when something that it watches changed.
 func (o Options) Reaction() string { return "run again" }
 

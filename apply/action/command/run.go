@@ -29,14 +29,14 @@ type Run struct {
 }
 
 // Bind checks the parameters.
-func (a *Run) Bind(apply.Binding) error {
+func (a *Run) Bind(b apply.Binding) error {
 	if err := a.check(); err != nil {
 		return err
 	}
 	if len(a.Cmd.Args) == 0 {
 		return apply.BadParam("cmd", "is empty")
 	}
-	return nil
+	return a.bind(b)
 }
 
 // Check asks the guards. They are commands that only read.

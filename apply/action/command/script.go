@@ -66,6 +66,9 @@ func (a *Script) Bind(b apply.Binding) error {
 			return err
 		}
 	}
+	if err := a.bind(b); err != nil {
+		return err
+	}
 	return a.checkText()
 }
 

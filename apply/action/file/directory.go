@@ -87,7 +87,7 @@ func (a *Directory) Check(ctx context.Context, h *apply.Host) (apply.Change, err
 	info, err := at.Lstat()
 	switch {
 	case hostfile.NotThere(err):
-		return apply.Change{Summary: "create"}, nil
+		return apply.Change{Summary: w.Created(place.NewDirMode)}, nil
 	case err != nil:
 		return apply.Change{}, err
 	case !info.IsDir():

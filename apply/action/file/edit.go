@@ -62,7 +62,9 @@ func (a *Editing) check(h *apply.Host, do edit) (apply.Change, error) {
 	case info == nil && summary == "":
 		return apply.Change{}, nil
 	case info == nil && a.Create:
-		return apply.Change{Summary: "create, " + summary, Diff: place.Diff(a.Name, nil, want), Lacks: a.lacks(at)}, nil
+		return apply.Change{
+			Summary: w.Created(place.NewMode) + ", " + summary, Diff: place.Diff(a.Name, nil, want), Lacks: a.lacks(at),
+		}, nil
 	case info == nil:
 		return apply.Change{Summary: summary, Diff: place.Diff(a.Name, nil, want), Lacks: a.lacks(at)}, nil
 	}

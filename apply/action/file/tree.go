@@ -146,7 +146,7 @@ func (t *placedTree) checkDir(rel string) (string, error) {
 	info, err := at.Lstat()
 	switch {
 	case hostfile.NotThere(err):
-		return "create", nil
+		return t.w.Dir.Created(place.NewDirMode), nil
 	case err != nil:
 		return "", err
 	case !info.IsDir():

@@ -213,7 +213,8 @@ func (a *Checkout) compare(ctx context.Context, tree *gitTree, t gitTarget, w pl
 	if n > 0 {
 		differs = append(differs, fmt.Sprintf("owner of %d files", n))
 	}
-	return apply.Change{Summary: strings.Join(differs, ", ")}, err
+	moved := t.ref != "" && head != t.commit && len(differs) == 1 && tree.leftAt(head)
+	return apply.Change{Summary: strings.Join(differs, ", "), Outside: moved}, err
 }
 
 func (a *Checkout) localError(local string) error {

@@ -431,3 +431,35 @@ func TestCheckoutRefuses(t *testing.T) {
 		u.isWhole(s.Path("srv/app"), first)
 	}
 }
+
+// TestCheckoutDrift: a branch that moved is no drift; what was changed on the host is, even if the branch moved, too.
+func TestCheckoutDrift(t *testing.T) {
+	t.Parallel()
+	s := actiontest.New(t)
+	u := newUpstream(s)
+	app := s.Path("srv/app")
+	for _, c := range []struct {
+		name, ref string
+		do        func()
+		drift     bool
+	}{
+		{"a new checkout", "main", func() { u.commit("echo 1 > file") }, false},
+		{"the branch moved", "main", func() { u.commit("echo 2 > file") }, false},
+		{"somebody went back", "main", func() { u.in(app, "checkout", "-q", "HEAD~1") }, true},
+		{"the branch moved again", "main", func() { u.commit("echo 3 > file") }, false},
+		{"the branch moved, and somebody changed the url", "main", func() {
+			u.in(app, "remote", "set-url", "origin", "/srv/other.git")
+			u.commit("echo 4 > file")
+		}, true},
+		{"the branch moved, and somebody went back", "main", func() {
+			u.in(app, "reset", "-q", "--hard", "HEAD~1")
+			u.commit("echo 5 > file")
+		}, true},
+	} {
+		c.do()
+		if r := checkout(s, "/srv/up.git", ", ref: "+c.ref, apply.Changed); r.Drift != c.drift {
+			t.Errorf("%s: %q, drift %v, want %v", c.name, r.Summary, r.Drift, c.drift)
+		}
+		checkout(s, "/srv/up.git", ", ref: "+c.ref, apply.OK)
+	}
+}

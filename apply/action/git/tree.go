@@ -198,6 +198,12 @@ func (g *gitTree) head() (plumbing.Hash, error) {
 	return ref.Hash(), nil
 }
 
+// leftAt reports whether the commit is the one that pullet checked out last.
+func (g *gitTree) leftAt(commit plumbing.Hash) bool {
+	ref, err := g.Reference(gitDone, false)
+	return err == nil && ref.Hash() == commit
+}
+
 func (g *gitTree) has(commit plumbing.Hash) bool {
 	_, err := g.CommitObject(commit)
 	return err == nil

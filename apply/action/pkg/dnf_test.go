@@ -104,7 +104,7 @@ func TestDnf(t *testing.T) {
 		{"pkg.installed", "{name: pullet-hello, version: 1.0-1}", "", "1.0", ""},
 		{"pkg.installed", "{name: a-pullet-hello}", "", "1.0", ""},
 		{"pkg.installed", "[{name: pullet-more}, {version: 1.0*}, {refresh: true}, {recommends: false}]", "install pullet-more 1.0*", "1.0", "1.0"},
-		{"pkg.uptodate", "{exclude: [pullet-more]}", "upgrade pullet-hello", "2.0", "1.0"},
+		{"pkg.uptodate", "{exclude: [pullet-more]}", "upgrade pullet-hello 1.0-1 -> 2.0-1", "2.0", "1.0"},
 		{"pkg.installed", "{pkgs: [pullet-hello=1.1, pullet-more], allowDowngrade: true}", "pullet-hello 2.0-1 -> 1.1", "1.1", "1.0"},
 		{"pkg.latest", "{pkgs: [pullet-hello, pullet-more]}", "pullet-hello 1.1-1 -> 2.0-1, pullet-more 1.0-1 -> 1.1-1", "2.0", "1.1"},
 		{"pkg.uptodate", "{full: true}", "", "2.0", "1.1"},

@@ -82,7 +82,7 @@ func (a *Latest) Check(ctx context.Context, h *apply.Host) (apply.Change, error)
 	}
 	plan, err := a.plan(ctx, p, !old)
 	if old && err == nil {
-		plan.says = append(plan.says, refreshLists)
+		plan.says, plan.newer = append(plan.says, refreshLists), plan.newer+1
 	}
 	return plan.change(), err
 }
@@ -100,12 +100,15 @@ func (a *Latest) plan(ctx context.Context, p packager, lists bool) (pkgPlan, err
 			return pkgPlan{}, err
 		}
 	}
-	rules := p.rules()
+	rules, upgraded := p.rules(), 0
 	wants := slices.Clone(a.wants)
 	for i, w := range wants {
 		have := set.find(w.name)
 		if version := newest[w.name]; version != "" && have.installed && rules.compare(version, have.version) > 0 {
 			wants[i].version = version
+			if have.broken == "" {
+				upgraded++
+			}
 		}
 		if have.held && wants[i].version != "" {
 			return pkgPlan{}, fmt.Errorf(
@@ -116,7 +119,9 @@ func (a *Latest) plan(ctx context.Context, p packager, lists bool) (pkgPlan, err
 			)
 		}
 	}
-	return pkgPlanner{rules: rules, set: set}.plan(wants)
+	plan, err := pkgPlanner{rules: rules, set: set}.plan(wants)
+	plan.newer = upgraded
+	return plan, err
 }
 
 // Apply refreshes old lists and installs what is newer. When a list could not be fetched it does what the others allow,
@@ -150,6 +155,11 @@ func (a *Latest) Apply(ctx context.Context, h *apply.Host, c apply.Change) (appl
 		return apply.Output{}, err
 	}
 	out, err := pkgOutput(ctx, p, wantNames(a.wants))
+	if strings.HasSuffix(c.Summary, refreshLists) { // what was said before is done, too
+		told := strings.Split(strings.TrimSuffix(strings.TrimSuffix(c.Summary, refreshLists), ", "), ", ")
+		known := func(one string) bool { return slices.Contains(told, one) }
+		out.Did = strings.Join(slices.DeleteFunc(plan.says, known), ", ")
+	}
 	out.Same = len(plan.install)+len(plan.markThis) == 0
 	return out, err
 }

@@ -350,3 +350,29 @@ func TestPlan(t *testing.T) {
 		}
 	}
 }
+
+// TestPlanOutside: only what the repositories got is outside of the host; a package that somebody removed is not.
+func TestPlanOutside(t *testing.T) {
+	for _, c := range []struct {
+		plan pkgPlan
+		want bool
+	}{
+		{pkgPlan{}, false},
+		{pkgPlan{says: []string{"a 1 -> 2"}, newer: 1}, true},
+		{pkgPlan{says: []string{refreshLists}, newer: 1}, true},
+		{pkgPlan{says: []string{"install a"}}, false},
+		{pkgPlan{says: []string{"install a", "b 1 -> 2"}, newer: 1}, false},
+		{pkgPlan{says: []string{"install a", refreshLists}, newer: 1}, false},
+	} {
+		if got := c.plan.change().Outside; got != c.want {
+			t.Errorf("%q: outside %v, want %v", c.plan.says, got, c.want)
+		}
+	}
+	for c, want := range map[packageChange]string{
+		{"a", "1", "2"}: "a 1 -> 2", {"a", "", "2"}: "a 2", {"a", "1", ""}: "a (removed)",
+	} {
+		if got := c.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

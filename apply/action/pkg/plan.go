@@ -16,12 +16,14 @@ type pkgPlan struct {
 	hold, unhold, markThis []string
 	there                  int    // how many of the packages are installed already
 	state                  string // the installed version, of a single package
+	newer                  int    // how many are in says because the repositories have a newer version
 }
 
 // change is the plan as a check returns it. New: none of the packages was there, so who no longer wants them may remove
 // them.
 func (p pkgPlan) change() apply.Change {
-	return apply.Change{Summary: strings.Join(p.says, ", "), State: p.state}
+	outside := len(p.says) > 0 && len(p.says) == p.newer
+	return apply.Change{Summary: strings.Join(p.says, ", "), State: p.state, Outside: outside}
 }
 
 // pkgPlanner compares packages with what is wanted of them.

@@ -58,13 +58,13 @@ func (a *Uptodate) Check(ctx context.Context, h *apply.Host) (apply.Change, erro
 	}
 	old, err := stale(h, p, a.MaxAge.Std())
 	if err != nil || old {
-		return apply.Change{Summary: refreshLists}, err
+		return apply.Change{Summary: refreshLists, Outside: true}, err
 	}
 	news, err := p.upgrades(ctx, a.what())
 	if err != nil || len(news) == 0 {
 		return apply.Change{}, err
 	}
-	return apply.Change{Summary: upgradeSummary(news), Diff: upgradeDiff(news)}, nil
+	return apply.Change{Summary: upgradeSummary(news), Diff: upgradeDiff(news), Outside: true}, nil
 }
 
 // maxNamed is how many packages a summary names.
@@ -73,9 +73,20 @@ const maxNamed = 5
 func upgradeSummary(news []packageChange) string {
 	var names []string
 	for _, n := range news {
-		names = append(names, n.name)
+		names = append(names, n.String())
 	}
 	return "upgrade " + safetext.Some(names, maxNamed)
+}
+
+// String returns the package with its old and its new version.
+func (c packageChange) String() string {
+	switch {
+	case c.old == "":
+		return c.name + " " + c.new
+	case c.new == "":
+		return c.name + " (removed)"
+	}
+	return c.name + " " + c.old + " -> " + c.new
 }
 
 // upgradeDiff shows the versions as a change of a list of packages.
@@ -122,7 +133,11 @@ func (a *Uptodate) Apply(ctx context.Context, h *apply.Host, c apply.Change) (ap
 	for _, n := range news {
 		versions[n.name] = n.new
 	}
-	return apply.Output{Data: versions}, old
+	out := apply.Output{Data: versions}
+	if c.Summary == refreshLists {
+		out.Did = upgradeSummary(news)
+	}
+	return out, old
 }
 
 // Reads is never an error: Read does not upgrade.

@@ -103,7 +103,8 @@ func (f File) Check() (Found, error) {
 	info, err := f.At.Lstat()
 	switch {
 	case hostfile.NotThere(err):
-		return Found{apply.Change{Summary: "create", Diff: f.Want.diff(f.Name, nil)}, true, true, false}, nil
+		create := apply.Change{Summary: f.Wanted.Created(NewMode), Diff: f.Want.diff(f.Name, nil)}
+		return Found{create, true, true, false}, nil
 	case err != nil:
 		return Found{}, err
 	case info.IsDir():

@@ -28,6 +28,7 @@ type Wanted struct {
 	SetMode         bool // false: Mode is only for a new file
 	UID, GID        int
 	noUser, noGroup string // names that the host does not have; an earlier step may still make them
+	owner, group    string // as they are written
 }
 
 // CheckMode finds a mode that is not one: an *apply.ParamError.
@@ -72,7 +73,7 @@ func (p Permissions) mode() (fs.FileMode, error) {
 // Wanted looks the names up in the host's own passwd and group files. A name that the host does not have is a
 // difference when the host is compared; what applies asks Known first.
 func (p Permissions) Wanted(h *apply.Host) (Wanted, error) {
-	w := Wanted{UID: -1, GID: -1, SetMode: p.Mode != ""}
+	w := Wanted{UID: -1, GID: -1, SetMode: p.Mode != "", owner: p.Owner, group: p.Group}
 	var err error
 	if w.Mode, err = p.mode(); err != nil {
 		return w, err
@@ -161,6 +162,21 @@ func (w Wanted) Differs(info fs.FileInfo) []string {
 	}
 	if w.noGroup != "" {
 		out = append(out, "group "+w.noGroup+" (not there yet)")
+	}
+	return out
+}
+
+// Created returns the summary of a file or directory that is made, with its mode, owner and group where they are not
+// the usual ones. It names these as they are written: an account may not exist yet.
+func (w Wanted) Created(usual fs.FileMode) string {
+	out := "create"
+	if w.SetMode && w.Mode != usual {
+		out += ", mode " + ModeBits(w.Mode)
+	}
+	for _, one := range []struct{ what, name string }{{"owner", w.owner}, {"group", w.group}} {
+		if one.name != "" && one.name != "root" && one.name != "0" {
+			out += ", " + one.what + " " + one.name
+		}
 	}
 	return out
 }

@@ -29,6 +29,9 @@ type Placing struct {
 // NewMode is the mode of a new file that says none.
 const NewMode = 0o644
 
+// NewDirMode is the mode of a new directory that says none.
+const NewDirMode = 0o755
+
 // CheckParams finds parameters that cannot be right: an *apply.ParamError.
 func (p Placing) CheckParams() error {
 	if p.Validate != "" && !strings.Contains(p.Validate, "%s") {

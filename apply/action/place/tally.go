@@ -33,10 +33,10 @@ type Tally struct {
 
 // Count takes one file into account.
 func (c *Tally) Count(summary, name, diff string) {
-	switch summary {
-	case "":
+	switch {
+	case summary == "":
 		return
-	case "create":
+	case summary == "create" || strings.HasPrefix(summary, "create, "):
 		c.created++
 	default:
 		c.changed++

@@ -166,10 +166,13 @@ func (f *fleet) store(name string) *state.Store {
 	ca := file + ".ca"
 	f.must(os.WriteFile(ca, f.believed(), 0o600))
 	f.must(os.WriteFile(file, f.credentials[name], 0o600))
-	s, err := state.Open(f.Context(), state.Config{
-		Endpoints: []string{f.Endpoint()}, Fleet: fleetName, TLS: state.TLS{CA: ca, Cert: file, Key: file},
+	var s *state.Store
+	patience.Succeeds(f.T, "open the record as "+name, func() (err error) { // its member may start again at the moment
+		s, err = state.Open(f.Context(), state.Config{
+			Endpoints: []string{f.Endpoint()}, Fleet: fleetName, TLS: state.TLS{CA: ca, Cert: file, Key: file},
+		})
+		return err
 	})
-	f.must(err)
 	f.Cleanup(func() { _ = s.Close() })
 	return s
 }

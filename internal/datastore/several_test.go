@@ -8,6 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/internal/authority"
+	"github.com/pullet/pullet/internal/patience"
 	"github.com/pullet/pullet/internal/tier"
 	"github.com/pullet/pullet/state"
 )
@@ -57,7 +58,7 @@ func TestSeveralMembers(t *testing.T) {
 		}
 	}
 	c.must(admin.Identities.Revoke(t.Context(), "at-db2"))
-	end := time.After(revokedIn)
+	end := time.After(patience.Stretch(revokedIn))
 	for _, name := range names {
 		for ended := false; !ended; {
 			select {

@@ -117,6 +117,7 @@ func (a *admission) results(job string) render.Results {
 			a.s.gates.wanted = append(a.s.gates.wanted, t)
 		}
 		t, r := a.s.x.program.byID[id], a.s.x.reports[id]
+		a.s.shared = a.s.shared || ok && t != nil && t != a.s.place && t.Options.Target != nil
 		if ok && r != nil && r.Outcome == Failed && t != nil && t.Options.Target != nil {
 			a.s.gates.refused = fmt.Errorf(
 				"it reads the result of %s, which failed here: %s",

@@ -321,7 +321,11 @@ func (g *gating) share() {
 		return
 	}
 	own := g.s.x.values[g.s.step.ID()]
-	own.ByNode = map[string]render.StepResult{g.s.x.program.catalog.Node.Name: own}
+	shared := own
+	if g.fleet.final() && !g.fleet.Result.Withheld {
+		shared = g.fleet.Result // as all others read it: only the run that made it has changed something
+	}
+	own.ByNode = map[string]render.StepResult{g.s.x.program.catalog.Node.Name: shared}
 	g.s.x.values[g.s.step.ID()] = own
 }
 

@@ -20,6 +20,9 @@ var errReboot = errors.New("the host boots, and the run goes on behind this step
 // errTurn is why a run ends that would make the host boot when it is not its turn.
 var errTurn = errors.New("the host has to boot, and waits for its turn")
 
+// errResult is why a step waits that would change the host without its turn.
+var errResult = errors.New("a result that it reads is new: the host changes when it is its turn")
+
 // Boot identifies the boot of this machine. A container or a namespace that starts anew has booted too: the kernel's
 // boot_id alone would not tell.
 func Boot() string {

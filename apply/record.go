@@ -44,7 +44,7 @@ func (e *entry) carried(ctx context.Context) bool {
 		if key := e.key(); key != "" { // the fleet's record decides what ran
 			done, known := past.Done(id, key, &result), past.Attempt(id, key)
 			stands := e.s.gates.fleet.Standing(known, done && !e.s.gates.stale, e.s.step.repeatable())
-			ended, cutOff = ended && done, stands == StandsUnknown
+			ended, cutOff = ended && done && !e.s.gates.stale, stands == StandsUnknown
 		}
 	}
 	e.doubted = e.s.x.options.Journal.Doubted(e.s.step.ID(), &before)

@@ -92,7 +92,7 @@ type Report struct {
 	Reboot   bool      `json:"reboot,omitempty"`   // the host has to boot before the run goes on
 	Leaving  bool      `json:"leaving,omitempty"`  // a command of a step asked for the boot: the run goes on after it
 	HandOver bool      `json:"handOver,omitempty"` // the run goes on in the program that took the place of this one
-	// NeedsTurn is set when the host has to boot and it was not its turn.
+	// NeedsTurn is set when the host has to boot, or to follow a new result of the fleet, and it was not its turn.
 	NeedsTurn bool            `json:"needsTurn,omitempty"`
 	Steps     []*StepReport   `json:"steps"`
 	Counts    map[Outcome]int `json:"counts"`

@@ -25,6 +25,7 @@ type running struct {
 	ran         bool   // its action was applied
 	interrupted bool   // a signal stopped the run while the step waited
 	maybe       string // in a plan: on what it depends whether the step runs; "" is known
+	shared      bool   // it reads the result of a step that one host takes for others
 
 	admission admission
 	entry     entry
@@ -126,7 +127,7 @@ func (s *running) apply(ctx context.Context, change Change, act func(context.Con
 		r.fail(err)
 		return
 	}
-	if !s.turn() || !s.begin(s.run) {
+	if !s.turn(change) || !s.begin(s.run) {
 		return
 	}
 	defer s.gates.serialized(s.run)
@@ -242,20 +243,36 @@ func (s *running) verdict(ctx context.Context, act func() (Output, error)) (Outp
 	return out, err
 }
 
-// turn reports that the step may take the host away for a while, if that is what it does: only when it is the host's
-// turn. Until then the run ends here, because what comes behind the step comes behind the boot.
-func (s *running) turn() bool {
-	if _, boots := s.step.act.(Rebooter); !boots || s.x.options.Turn {
+// turn reports that the step may change the host now. A boot, and a change that follows a new result of the fleet, wait
+// for the host's turn. A boot ends the run here, because what comes behind the step comes behind the boot.
+func (s *running) turn(change Change) bool {
+	_, boots := s.step.act.(Rebooter)
+	if s.x.options.Turn || !boots && !s.follows(change) {
 		return true
 	}
-	s.r.Outcome, s.r.Reason = Pending, errTurn.Error()
+	why := errResult
+	if boots {
+		why = errTurn
+	}
+	s.r.Outcome, s.r.Reason = Pending, why.Error()
 	s.x.mu.Lock()
 	defer s.x.mu.Unlock()
 	s.x.report.NeedsTurn = true
-	if s.x.report.Stopped == "" {
-		s.x.report.Stopped, s.x.over = errTurn.Error(), true
+	if boots && s.x.report.Stopped == "" {
+		s.x.report.Stopped, s.x.over = why.Error(), true
 	}
 	return false
+}
+
+// follows reports that the step changes the host because a result was made anew that one host shares with others. All
+// of them read it at the same time, so it is an upgrade for them and no drift. Services and facts are different: they
+// say what is there now, and hosts follow them at once.
+func (s *running) follows(change Change) bool {
+	if !s.shared || s.x.options.Gates == nil || s.step.why != "" || s.step.passive() || change.Same {
+		return false
+	}
+	before, applied := s.x.options.Journal.Managed().Steps[s.step.ID()]
+	return !applied || before != s.step.fingerprint()
 }
 
 // boots ends the run for a boot, and notes in the report whose boot that is: the journal has the step's start, and the

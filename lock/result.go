@@ -121,8 +121,11 @@ func (q *resultQuery) look(ctx context.Context) (map[string]state.StepResult, *W
 			!slices.Contains(chosen, r.Node) { // the step waits for one that can be read, of a node that was chosen
 			continue
 		}
-		if q.maxAge == 0 || fresh[r.Node] || r.Result != "ok" {
+		switch {
+		case q.maxAge == 0 || fresh[r.Node] || r.Result != "ok":
 			found[r.Node] = r
+		case r.Node == s.req.node(): // it would wait for itself: only its next run takes the step
+			return nil, nil, 0, q.ownTooOld()
 		}
 	}
 	if len(found) >= q.want {
@@ -281,6 +284,17 @@ func (q *resultQuery) wait(missing []state.Holder) *Wait {
 		w.Reason = fmt.Sprintf("no result yet of %s, chosen for it (%s)", named(missing), q.election.ID)
 	}
 	return w
+}
+
+// ownTooOld is the wait for a result of this node that became too old in the middle of its run.
+func (q *resultQuery) ownTooOld() *Wait {
+	return &Wait{
+		Kind:   state.WaitResult,
+		Gate:   "result of " + q.step.ID,
+		Reason: "its own result became older than " + q.maxAge.String(),
+		Remedy: state.Itself("its next pull makes it anew"),
+		Since:  time.Now(),
+	}
 }
 
 // unended records what became of a step whose end its node will not tell: it does not answer, or it is this node, which

@@ -34,6 +34,9 @@ func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*
 	}
 	wait, err := p.turns.admit(ctx, turn, p.waits.within, func() error {
 		p.out.worksOn(v)
+		if p.local.upToDate(v) { // drift was corrected just now, and the report says what is left for its turn
+			return p.turns.leaveSteps(ctx)
+		}
 		return errors.Join(p.turns.leaveSteps(ctx), p.keepRunning(ctx))
 	})
 	if errors.Is(err, lock.ErrSuperseded) {

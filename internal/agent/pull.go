@@ -280,7 +280,7 @@ func (p *pull) unlock(held *state.RunLock) {
 }
 
 // needsTurn reports that something is left for which this node has to have its turn although the version is the same: a
-// boot.
+// boot, or a change that follows a new result of the fleet.
 func (p *pull) needsTurn() bool {
 	return p.store != nil && p.out.Report != nil && p.out.Report.NeedsTurn
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,6 +42,10 @@ func TestMemberForParent(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
 		t.Fatal(err)
 	}
+	go func() { // it ends with its parent, however that ends
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(1)
+	}()
 	log := logrus.New()
 	log.Out = os.Stderr
 	o := Options{
@@ -117,6 +122,8 @@ func (c *cluster) start(name string) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestMemberForParent$")
 	cmd.Env = append(os.Environ(), memberOfParent+"="+string(text))
 	cmd.Stdout, cmd.Stderr = log, log
+	_, err = cmd.StdinPipe() // it is closed when this process ends
+	c.must(err)
 	c.must(cmd.Start())
 	ended := make(chan struct{})
 	h.mu.Lock()

@@ -55,7 +55,8 @@ type task struct {
 	sync       bool
 	serialize  int // nodes at a time; 0 is any
 	late       bool
-	target     int // nodes that take it for all; 0 is each for itself
+	target     int           // nodes that take it for all; 0 is each for itself
+	maxAge     time.Duration // of its result; 0 is any
 	repeatable bool
 	once       bool  // in the fleet's life
 	reads      *task // whose result it needs
@@ -373,6 +374,9 @@ func (f *fleet) drawSteps(r *release) {
 			case 3:
 				s.target, s.repeatable = 1+rng.IntN(2), rng.IntN(2) == 0
 				s.once = !s.repeatable && (f.seed+uint64(i))%3 == 0 // not drawn: what else a seed draws stays
+				if s.repeatable && (f.seed+uint64(i))%2 == 0 {      // as above
+					s.maxAge = 10 * time.Minute
+				}
 				reader := &task{name: s.name + "-reader", roles: s.roles, repeatable: true, reads: s, takes: time.Second, sync: rng.IntN(4) == 0}
 				r.steps = append(r.steps, s, reader)
 				continue

@@ -197,7 +197,11 @@ func (s *task) text(name, before string) string {
 		out += fmt.Sprintf("      serialize: {count: %d, failAfterAllTargetsRan: %t}\n", s.serialize, s.late)
 	}
 	if s.target > 0 {
-		out += fmt.Sprintf("      target: {limit: %d}\n", s.target)
+		maxAge := ""
+		if s.maxAge > 0 {
+			maxAge = fmt.Sprintf(", maxAge: %s", s.maxAge)
+		}
+		out += fmt.Sprintf("      target: {limit: %d%s}\n", s.target, maxAge)
 	}
 	return out
 }

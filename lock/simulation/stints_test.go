@@ -231,7 +231,7 @@ func (c *checker) sameResults() {
 	type result struct{ within, of string }
 	read := map[result]event{}
 	for _, e := range c.log {
-		if e.what != "read" {
+		if e.what != "read" || e.step.maxAge > 0 {
 			continue
 		}
 		of, _, _ := strings.Cut(e.value, ": ")
@@ -241,6 +241,23 @@ func (c *checker) sameResults() {
 			c.breaks("I3: %s reads %q as the result of %s at %s, where %s read %q", e.node, e.value, e.step.name, e.at.Sub(c.began), first.node, first.value)
 		}
 		read[at] = e
+	}
+}
+
+// inTurn: who reads a result that it did not read before in this version changes under a slot (I1).
+func (c *checker) inTurn() {
+	type result struct{ host, version, step, of string }
+	read := map[result]string{}
+	for _, e := range c.log {
+		if e.what != "read" {
+			continue
+		}
+		of, value, _ := strings.Cut(e.value, ": ")
+		at := result{e.host.name, e.version, e.step.name, of}
+		if read[at] != value && !e.gated {
+			c.breaks("I1: %s reads a new result of %s in %s at %s, and has no slot", e.node, e.step.name, e.rollout, e.at.Sub(c.began))
+		}
+		read[at] = value
 	}
 }
 

@@ -146,14 +146,14 @@ func (t *tally) endPackage(e event) {
 	delete(t.output, key)
 }
 
-// unended prints the output of the tests of a package that did not end: the one that panicked or ran out of time is
-// among them. Tests that only waited for their turn have nothing to say.
+// unended prints the tests of a package that did not end, and their output: the one that panicked, ran out of time or
+// ended the process is among them. Tests that only waited for their turn are left out.
 func (t *tally) unended(pkg string) {
 	for key, lines := range t.output {
 		if key[0] != pkg || key[1] == "" {
 			continue
 		}
-		if slices.ContainsFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "===") }) {
+		if !strings.HasPrefix(lines[len(lines)-1], "=== PAUSE") {
 			t.fails(fmt.Sprintf("FAIL %s %s did not end\n", pkg, key[1]), lines)
 		}
 		delete(t.output, key)

@@ -52,6 +52,11 @@ func TestTally(t *testing.T) {
 		{"a process ends in a test", events + `{"Action":"output","Package":"q","Test":"TestC","Output":"fatal error\n"}
 {"Action":"fail","Package":"q","Elapsed":0.2}
 `, false, []string{"FAIL q TestC did not end\n    fatal error\n", "3 passed, 1 failed, 1 skipped\n"}},
+		{"a process ends in a test and prints nothing", events + `{"Action":"output","Package":"q","Test":"TestC","Output":"=== RUN   TestC\n"}
+{"Action":"output","Package":"q","Test":"TestD","Output":"=== RUN   TestD\n"}
+{"Action":"output","Package":"q","Test":"TestD","Output":"=== PAUSE TestD\n"}
+{"Action":"fail","Package":"q","Elapsed":0.2}
+`, false, []string{"FAIL q 0.2s\nFAIL q TestC did not end\n    === RUN   TestC\n", "3 passed, 1 failed, 1 skipped\n"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tt, out := read(t, c.text)

@@ -395,8 +395,12 @@ func TestMaxAge(t *testing.T) {
 	}
 	f.gone(c.steps.resultKey(chosenStep("token"), "fresh", "m1"))
 	want(false)
-	if found, wait := f.results(q, "token", of(1), time.Second, true); len(found) != 0 || !strings.Contains(wait, "no result yet of m1") {
-		t.Errorf("too old, and read: %v", found)
+	reader := f.request("web1", "web")
+	if found, wait := f.results(reader, "token", of(1), time.Second, true); len(found) != 0 || !strings.Contains(wait, "no result yet of m1") {
+		t.Errorf("too old, and read: %v, %s", found, wait)
+	}
+	if found, wait := f.results(q, "token", of(1), time.Second, true); len(found) != 0 || !strings.Contains(wait, "its own result became older than 1s; its next pull makes it anew") {
+		t.Errorf("who made it does not wait for itself: %v, %s", found, wait)
 	}
 	if found, _ := f.results(q, "token", of(1), 0, true); len(found) != 1 {
 		t.Error("without an age it is read")

@@ -84,6 +84,11 @@ func (g *guard) follows(ends <-chan struct{}) {
 func (g *guard) ended() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return g.stops()
+}
+
+// stops is ended for a caller that holds mu.
+func (g *guard) stops() bool {
 	select {
 	case <-g.ends:
 		return true
@@ -93,7 +98,8 @@ func (g *guard) ended() bool {
 }
 
 // unlessEnded has a call ask another member that the end of etcd broke. A member that was removed stops by itself, and
-// calls that it still answers panic on the record that is closed by then. Any other panic goes on.
+// calls that are in the middle panic on the record that is closed by then. They leave its locks locked: no other call
+// begins (refuses), and stop does not wait for those that hang. Any other panic goes on.
 func (g *guard) unlessEnded(err *error) {
 	if broke := recover(); broke != nil {
 		if !g.ended() {
@@ -187,7 +193,7 @@ func (g *guard) refuses(cert *x509.Certificate) error {
 	switch {
 	case cert == nil || g.revoked[cert.SerialNumber.Text(16)] || time.Now().After(cert.NotAfter):
 		return rpctypes.ErrGRPCPermissionDenied
-	case g.paused, g.revoked == nil && cert.Subject.CommonName != keeperUser:
+	case g.paused, g.stops(), g.revoked == nil && cert.Subject.CommonName != keeperUser:
 		return errBegins
 	}
 	return nil

@@ -181,10 +181,26 @@ func (c Config) connect(ctx context.Context, fleet string) (*state.Store, error)
 	})
 }
 
-// stop ends the member in order. etcd takes each listener that is closed for an error.
+// stop ends the member in order. etcd takes each listener that is closed for an error. Where etcd ended by itself, as a
+// member does that others removed, its record is closed already, and a call may hang on a lock of it for good: stop
+// waits for calls no longer than stopTime then.
 func (m *member) stop() {
 	m.level.SetLevel(zapcore.DPanicLevel)
-	m.server.Close()
+	var late <-chan time.Time
+	select {
+	case <-m.removed():
+		late = time.After(stopTime)
+	default:
+	}
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		m.server.Close()
+	}()
+	select {
+	case <-closed:
+	case <-late:
+	}
 	_ = m.release() // nothing was written through it
 }
 

@@ -30,6 +30,7 @@ var mutants = []mutant{
 	{"D", "who knows better doubts a restored record", []overlay.Patch{overlay.Change("../../state/guard.go", "back := seen.Revision != 0 &&", "back := false &&")}},
 	{"D", "nobody begins a serialized step in a record that nobody accepted", []overlay.Patch{overlay.Change("../incarnation.go", "r.stops(l.store, state.StoreScope, l.store.Doubts.Key(), doubt)", "if l.pool.slots {\n\t\tr.stops(l.store, state.StoreScope, l.store.Doubts.Key(), doubt)\n\t}")}},
 	{"I1", "a step asks for its claim before it begins", []overlay.Patch{overlay.Change("../../apply/hold.go", "if g.s.x.options.Gates == nil {\n\t\treturn true", "if g.s.x.options.Gates == nil || g.s != nil {\n\t\treturn true")}},
+	{"I1", "who follows a new result has its turn", []overlay.Patch{overlay.Change("../../apply/step.go", "!boots && !s.follows(change)", "!boots")}},
 	{"E", "who is in mid-rollout belongs to its barriers", []overlay.Patch{overlay.Change("../roster.go", "if yes && !admitted[node] &&", "if _ = admitted; yes &&")}},
 	{"F", "the version is compared before each step", []overlay.Patch{overlay.Change("../claim.go", "if c.pool.follows {\n\t\t\tconditions", "if false {\n\t\t\tconditions")}},
 	{"J", "a run that failed keeps its slot while it waits", []overlay.Patch{overlay.Change("../../internal/agent/hold.go", "failed, err := g.tellFailure(ctx); failed || err != nil", "err := ctx.Err(); err != nil")}},

@@ -27,6 +27,10 @@ func TestOperationsPage(t *testing.T) {
 
 func TestEventsPage(t *testing.T) { pageRuns(t, "events.md", 7, "script/events_page.txtar") }
 
+func TestFromOtherToolsPage(t *testing.T) { pageRuns(t, "from-other-tools.md", 7, "script/from_other_tools.txtar") }
+
+func TestSharePage(t *testing.T) { pageRuns(t, "share.md", 2, "script/share_page.txtar") }
+
 func TestSecretsPage(t *testing.T) { pageRuns(t, "secrets.md", 3, "script/secrets_page.txtar") }
 
 func TestWebhooksPage(t *testing.T) { pageRuns(t, "webhooks.md", 6, "script/webhooks.txtar") }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"slices"
 
 	"github.com/pullet/pullet/internal/journal"
 	"github.com/pullet/pullet/render"
@@ -97,13 +98,21 @@ func (e *entry) lost() error {
 	return errors.New(text + "the host; the next commit runs it again")
 }
 
+// triggered reports a step that runs each time that another one changes, is about to change or fails, and not once for
+// a version. What one host does for all, and what runs once, is done once all the same.
+func (s *boundStep) triggered() bool {
+	refers := func(kind string) bool { return len(s.needs[kind]) > 0 }
+	return s.Options.Target == nil && s.Options.Runs != "once" &&
+		slices.ContainsFunc([]string{"onchanges", "prereq", "onfail", "onfail_all"}, refers)
+}
+
 // check compares the step with the host. For an action that cannot check, a result on record stands for it.
 func (s *running) check(ctx context.Context) (Change, error) {
 	if s.step.Options.Runs == "onUpdate" && !s.x.options.Upgrade {
 		s.r.Outcome, s.r.Reason = Skipped, "runs: onUpdate, and the version is the same"
 		return Change{}, nil
 	}
-	if before, ok := s.entry.done(); ok && !s.gates.stale {
+	if before, ok := s.entry.done(); ok && !s.gates.stale && !s.step.triggered() {
 		s.r.Outcome, s.r.Result, s.r.hidden = OK, before.Result, before.hidden
 		if before.Outcome == Failed {
 			s.r.Outcome, s.r.Reason, s.r.Fault, s.r.Unsettled = Failed, before.Reason, before.Fault, before.Unsettled

@@ -27,7 +27,9 @@ func TestOperationsPage(t *testing.T) {
 
 func TestEventsPage(t *testing.T) { pageRuns(t, "events.md", 7, "script/events_page.txtar") }
 
-func TestFromOtherToolsPage(t *testing.T) { pageRuns(t, "from-other-tools.md", 10, "script/from_other_tools.txtar") }
+func TestFromOtherToolsPage(t *testing.T) {
+	pageRuns(t, "from-other-tools.md", 10, "script/from_other_tools.txtar")
+}
 
 func TestSharePage(t *testing.T) { pageRuns(t, "share.md", 2, "script/share_page.txtar") }
 

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/pullet/pullet/render"
@@ -154,19 +155,28 @@ func (a *admission) prerequired(ctx context.Context) (Outcome, string) {
 	if len(targets) == 0 {
 		return "", ""
 	}
-	for _, t := range targets {
-		would, err := a.wouldChange(ctx, t)
-		if err != nil {
-			return Failed, "prereq " + t.ID() + ": " + err.Error()
-		}
-		if would {
-			return "", ""
-		}
+	switch would, err := a.anyWouldChange(ctx, targets); {
+	case err != nil:
+		return Failed, "prereq " + err.Error()
+	case !would:
+		return Skipped, "runs only when one of " + names(targets) + " is about to change"
 	}
-	return Skipped, "runs only when one of " + names(targets) + " is about to change"
+	return "", ""
 }
 
-// wouldChange compares a step that has not run with the host.
+// anyWouldChange compares steps with the host until one is about to change.
+func (a *admission) anyWouldChange(ctx context.Context, targets []*boundStep) (bool, error) {
+	for _, t := range targets {
+		if would, err := a.wouldChange(ctx, t); err != nil {
+			return false, fmt.Errorf("%s: %w", t.ID(), err)
+		} else if would {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// wouldChange compares a step that has not run with the host. One that a change triggers changes only with that.
 func (a *admission) wouldChange(ctx context.Context, t *boundStep) (bool, error) {
 	if t.Waits() || t.late {
 		return true, nil // not known before the steps that it reads have run
@@ -177,6 +187,12 @@ func (a *admission) wouldChange(ctx context.Context, t *boundStep) (bool, error)
 	if trial.step.Conditions.When != nil {
 		if outcome, _ := trial.admission.ownCondition(ctx); outcome != "" {
 			return false, nil
+		}
+	}
+	by := slices.Concat(t.needs["onchanges"], t.needs["prereq"])
+	if len(by) > 0 && !a.s.x.anyChanged(by) && !a.s.x.reactionDue(t) {
+		if would, err := a.anyWouldChange(ctx, by); err != nil || !would {
+			return false, err
 		}
 	}
 	change, err := trial.check(ctx)

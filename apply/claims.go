@@ -108,7 +108,7 @@ func apart(a, b *claimant) string {
 	case !sameHosts(a.Options.Target, b.Options.Target):
 		return "their targets must exclude each other"
 	case a.runs() != b.runs() || a.runs() == "once",
-		slices.ContainsFunc([]string{"onchanges", "onfail", "onfail_all", "prereq"}, related):
+		slices.ContainsFunc(triggers, related):
 		return "they must never run in the same pull"
 	}
 	return ""

@@ -103,7 +103,7 @@ func (e *entry) lost() error {
 func (s *boundStep) triggered() bool {
 	refers := func(kind string) bool { return len(s.needs[kind]) > 0 }
 	return s.Options.Target == nil && s.Options.Runs != "once" &&
-		slices.ContainsFunc([]string{"onchanges", "prereq", "onfail", "onfail_all"}, refers)
+		slices.ContainsFunc(triggers, refers)
 }
 
 // check compares the step with the host. For an action that cannot check, a result on record stands for it.

@@ -16,11 +16,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -250,20 +250,27 @@ func (t *tally) summary(slow int) bool {
 
 const counts = "%d passed, %d failed, %d skipped\n"
 
-// addTo adds the counts to those in a file, which need not exist. An empty name is no file.
+// addTo adds the counts to those in a file, which need not exist: one of several runs at a time. An empty name is no
+// file.
 func (t *tally) addTo(file string) error {
 	if file == "" {
 		return nil
 	}
-	var passed, failed, skipped int
-	text, err := os.ReadFile(file)
-	if err == nil {
-		_, err = fmt.Sscanf(string(text), counts, &passed, &failed, &skipped)
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return err
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	defer func() { _ = f.Close() }() // what is written is seen without it
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	return os.WriteFile(file, fmt.Appendf(nil, counts, t.passed+passed, t.failed+failed, t.skipped+skipped), 0o644)
+	var passed, failed, skipped int
+	if _, err := fmt.Fscanf(f, counts, &passed, &failed, &skipped); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	line := fmt.Appendf(nil, counts, t.passed+passed, t.failed+failed, t.skipped+skipped) // counts grow: so does the line
+	_, err = f.WriteAt(line, 0)
+	return err
 }
 
 // alone runs one test again, and returns how long it took. Both are with -short, as the tests of the first tier are.

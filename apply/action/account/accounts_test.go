@@ -226,24 +226,30 @@ func TestLockedAccounts(t *testing.T) {
 	actiontest.NeedRoot(t)
 	lock := fmt.Sprintf("f etc/passwd.lock 600 %d", os.Getpid())
 	s := actiontest.New(t, actiontest.People(lock)...)
+	bin, again := t.TempDir(), s.Path("again")
+	o := s.Options()
+	o.Host.Env = map[string]string{"PATH": bin + ":/usr/sbin:/usr/bin:/sbin:/bin"}
+	useradd := func(script string) {
+		if err := os.WriteFile(filepath.Join(bin, "useradd"), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// The time ends while the tool is tried again.
+	useradd("test ! -e " + again + " || exec sleep 600\ntouch " + again + "\nexec /usr/sbin/useradd \"$@\"\n")
 	ctx, cancel := context.WithTimeout(context.Background(), patience.Stretch(2*time.Second)) // useradd has to fail before
 	defer cancel()
-	r := s.Only(s.RunAll(ctx, s.MustBind("user.present", "{name: bob}")))
-	if r.Outcome != apply.Failed || !strings.Contains(r.Reason, "passwd.lock") {
-		t.Errorf("held: %s %s", r.Outcome, r.Reason)
+	report, err := s.MustBind("user.present", "{name: bob}").Run(ctx, o)
+	if r := report.Steps[0]; r.Outcome != apply.Failed || !strings.Contains(r.Reason, "passwd.lock") {
+		t.Errorf("held: %s %s (%v)", r.Outcome, r.Reason, err)
 	}
 	if strings.Contains(s.Read("etc/passwd"), "bob") {
 		t.Error("the lock was not respected")
 	}
 
-	bin := t.TempDir() // the holder lets go when a tool has failed for the first time
-	script := "#!/bin/sh\n/usr/sbin/useradd \"$@\" && exit\ncode=$?\nrm -f " + s.Path("etc/passwd.lock") + "\nexit $code\n"
-	if err := os.WriteFile(filepath.Join(bin, "useradd"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	o := s.Options()
-	o.Host.Env = map[string]string{"PATH": bin + ":/usr/sbin:/usr/bin:/sbin:/bin"}
-	report, err := s.MustBind("user.present", "{name: bob}").Run(context.Background(), o)
+	// The holder lets go when a tool has failed for the first time.
+	useradd("/usr/sbin/useradd \"$@\" && exit\ncode=$?\nrm -f " + s.Path("etc/passwd.lock") + "\nexit $code\n")
+	report, err = s.MustBind("user.present", "{name: bob}").Run(context.Background(), o)
 	if err != nil || report.Steps[0].Outcome != apply.Changed || !strings.Contains(s.Read("etc/passwd"), "bob") {
 		t.Errorf("released: %v %+v", err, report.Steps[0])
 	}

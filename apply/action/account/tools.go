@@ -51,10 +51,13 @@ func accountTool(ctx context.Context, h *apply.Host, stdin, tool string, args ..
 	}
 	patience, cancel := context.WithTimeout(ctx, accountLockWait)
 	defer cancel()
+	var locked error // what the tool said of the lock
 	for {
 		out, err := h.Run(ctx, apply.Command{Args: append([]string{tool}, args...), Stdin: stdin})
 		var missing *apply.NoProgramError
 		switch {
+		case err != nil && locked != nil && ctx.Err() != nil: // the time ended while the tool was tried again
+			return locked
 		case errors.As(err, &missing) || errors.Is(err, fs.ErrNotExist):
 			return fmt.Errorf(
 				"%w; the tools for accounts are missing: install the package passwd (Debian) or shadow-utils (Fedora)",
@@ -69,12 +72,13 @@ func accountTool(ctx context.Context, h *apply.Host, stdin, tool string, args ..
 		if !isLocked(out) {
 			return failed
 		}
+		locked = fmt.Errorf(
+			"%w; another program holds the account files: see /etc/.pwd.lock, /etc/passwd.lock and /etc/group.lock",
+			failed,
+		)
 		select {
 		case <-patience.Done():
-			return fmt.Errorf(
-				"%w; another program holds the account files: see /etc/.pwd.lock, /etc/passwd.lock and /etc/group.lock",
-				failed,
-			)
+			return locked
 		case <-time.After(accountLockPause):
 		}
 	}

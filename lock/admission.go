@@ -52,7 +52,7 @@ func (a *admission) commit(ctx context.Context, r *reading, d Decision) error {
 		a.claim.gate, a.claim.gateRev = gate, done.Header.Revision
 	}
 	a.claim.held = heldPlace{
-		key: key, fence: fence, groups: r.view.Claims[d.Index].Groups, step: a.pool.step, before: before,
+		key: key, fence: fence, groups: a.req.groups(r.view.Claims[d.Index].Groups), step: a.pool.step, before: before,
 	}
 	a.ticket.queued, a.ticket.maybeQueued = false, false
 	a.waiting.over()
@@ -77,8 +77,16 @@ func (a *admission) conditions(r *reading, d Decision, key string, fence int64, 
 		out = append(out, clientv3.Compare(clientv3.ModRevision(a.store.Versions.CurrentKey()), "=", a.req.VersionRev))
 	}
 	if fence == 0 { // of two that count the same nodes, and find room for one, one is admitted
-		none := clientv3.Compare(clientv3.CreateRevision(a.pool.claims), "<", r.revision+1)
-		out = append(out, none.WithPrefix())
+		counts := []string{a.pool.claims}
+		if a.pool.slots {
+			for _, group := range a.req.across() {
+				counts = append(counts, a.store.Rollouts.SlotPrefix(group))
+			}
+		}
+		for _, prefix := range counts {
+			none := clientv3.Compare(clientv3.CreateRevision(prefix), "<", r.revision+1)
+			out = append(out, none.WithPrefix())
+		}
 	}
 	if d.Total >= 0 {
 		if _, holds := r.view.own(r.view.Totals); !holds {
@@ -112,7 +120,7 @@ func (a *admission) ops(
 ) ([]clientv3.Op, *state.Gate, error) {
 	q := a.req
 	value := a.claim.value(a.pool.step)
-	value.Groups, value.Before = r.view.Claims[d.Index].Groups, before
+	value.Groups, value.Before = q.groups(r.view.Claims[d.Index].Groups), before
 	ops := []clientv3.Op{
 		state.Put(key, value), clientv3.OpDelete(a.ticket.key), clientv3.OpPut(a.store.Doubts.ClaimedKey(q.node()), ""),
 		clientv3.OpPut(a.pool.marks+strconv.Itoa(d.Index), q.node(), clientv3.WithLease(q.Presence.Lease)),

@@ -20,7 +20,11 @@ func (v View) busyWait() *Wait {
 	guests := map[int]state.Claim{}
 	for i, g := range v.Guests {
 		guests[-1-i] = g.Claim
-		parts = append(parts, w.addHolderAs(v, g)+" and counts here, too")
+		text := w.addHolderAs(v, g)
+		if g.Group != v.Group {
+			text += " and counts here, too"
+		}
+		parts = append(parts, text)
 	}
 	if v.countAway() > 0 {
 		for _, node := range v.Away {

@@ -27,6 +27,9 @@ func (n *census) complete(ctx context.Context, r *reading) error {
 	if err := n.askUnlisted(ctx, r); err != nil {
 		return err
 	}
+	if err := n.completeHome(ctx, r); err != nil {
+		return err
+	}
 	if r.surveyed || givesUp(n.req.Rules.OnLost) {
 		return nil
 	}
@@ -136,14 +139,17 @@ func (n *census) countMany(ctx context.Context, r *reading, counted []*mvccpb.Ke
 	return err
 }
 
-// roleOps read, for each role of the group, which nodes were ever seen, and which are alive.
-func (n *census) roleOps(opts ...clientv3.OpOption) []clientv3.Op {
+// roles are those of the group's nodes.
+func (n *census) roles() []string {
 	roles := n.roster.frozen.Roles
 	if own := state.GroupOf(n.req.Rules.Role); !slices.Contains(roles, own) { // it joined later
 		roles = append(slices.Clone(roles), own)
 	}
-	return n.opsOf(roles, opts...)
+	return roles
 }
+
+// roleOps read, for each role of the group, which nodes were ever seen, and which are alive.
+func (n *census) roleOps(opts ...clientv3.OpOption) []clientv3.Op { return n.opsOf(n.roles(), opts...) }
 
 func (n *census) opsOf(roles []string, opts ...clientv3.OpOption) (ops []clientv3.Op) {
 	for _, role := range roles {
@@ -155,7 +161,12 @@ func (n *census) opsOf(roles []string, opts ...clientv3.OpOption) (ops []clientv
 
 // names returns the nodes of the group's roles that were seen, are not alive and hold no claim.
 func (n *census) names(ctx context.Context, v View) ([]string, error) {
-	answers, _, err := n.store.ReadMany(ctx, n.roleOps(clientv3.WithKeysOnly()))
+	return n.namesOf(ctx, n.roles(), v)
+}
+
+// namesOf is names for the group of a view, which has these roles.
+func (n *census) namesOf(ctx context.Context, roles []string, v View) ([]string, error) {
+	answers, _, err := n.store.ReadMany(ctx, n.opsOf(roles, clientv3.WithKeysOnly()))
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,9 @@ type View struct {
 	Claims        map[int]state.Claim // by place
 	Dead          map[int]bool        // claims whose holder's mark is gone
 	Guests        []Held              // claims in other groups whose nodes belong to this one too
+	Canaries      bool                // nodes that go first count in this group, too
+	RoleGroup     string              // the group of the node's role, in which a canary counts; "": it is none
+	Home          *View               // the group of its role, where the node is a canary and that was asked
 	Away          []string            // nodes without a claim that were alive once and do not answer, itself left out
 	More          int                 // of those, beside the ones that are named
 
@@ -129,14 +132,17 @@ func Decide(v View) Decision {
 		}
 	}
 	total, room := v.total()
-	if holds && room {
-		return Decision{Index: own, Total: total}
-	}
 	switch {
+	case holds && v.canaryFirst(own):
+		return v.waitForHolders(v.busyWait())
+	case holds && room:
+		return Decision{Index: own, Total: total}
 	case !holds && v.Ahead != nil:
 		return Decision{Wait: v.queueWait()}
-	case !holds && len(v.Claims)-v.faultyHosts()+len(v.Guests)+v.countAway() >= v.Limit: // also above a lowered limit
+	case !holds && v.full():
 		return v.waitForHolders(v.busyWait())
+	case !holds && v.Home != nil && v.Home.full():
+		return v.waitForHome()
 	case !room:
 		return v.waitForFleet()
 	}
@@ -199,9 +205,13 @@ func (v View) waitForHolders(w *Wait) Decision {
 		}
 		d.ReclaimElsewhere = deadOnes(v.Guests)
 	}
-	if v.Timed && len(v.Claims) > 0 && v.Gate.State != state.Halted {
+	inRole := v.Home != nil && v.Home.full() && len(v.Home.Guests) > 0
+	if v.Timed && (len(v.Claims) > 0 || inRole) && v.Gate.State != state.Halted {
 		if d.Stalled, d.StartClock = v.Gate.Clock && !v.Ticking, !v.Gate.Clock; d.Stalled {
 			d.StallReason = v.busyWait().Reason
+			if inRole {
+				d.StallReason = v.Home.busyWait().Reason
+			}
 		}
 	}
 	return d
@@ -215,6 +225,11 @@ func (v View) waitForFleet() Decision {
 		d.ReclaimElsewhere = slices.DeleteFunc(d.ReclaimElsewhere, func(h Held) bool { return h.Idle || h.Node == v.Node })
 	}
 	return d
+}
+
+// full reports that no further node may change, also above a limit that was lowered.
+func (v View) full() bool {
+	return len(v.Claims)-v.faultyHosts()+len(v.Guests)+v.countAway() >= v.Limit
 }
 
 // countAway is how many nodes count beside the holders. Lost nodes that are given up do not count.
@@ -251,14 +266,15 @@ func (v View) total() (index int, room bool) {
 }
 
 // yields reports that the node, which waits for another group, counts where that group may need the place: in the
-// total, or in a group that the node left.
+// total, in a group that the node left, or against canaries of its role.
 func (v View) yields() bool {
 	if _, counts := v.own(v.Totals); counts {
 		return true
 	}
 	own, holds := v.own(v.Claims)
 	c := v.Claims[own]
-	return holds && (v.Total > 0 && !c.Idle || len(c.Groups) > 0)
+	left := slices.ContainsFunc(c.Groups, func(g string) bool { return g != v.RoleGroup })
+	return holds && ((v.Total > 0 || v.Canaries) && !c.Idle || left)
 }
 
 // haltWait says why nobody of the group is admitted. A node whose failure counts may try again.
@@ -269,6 +285,8 @@ func (v View) haltWait() *Wait {
 		return halted("the rollout", state.AllGroups, v.All)
 	case halts(v.Gate):
 		return halted(v.Scope, v.Group, v.Gate)
+	case v.Home != nil && halts(v.Home.Gate):
+		return halted("role "+v.Home.Group, v.Home.Group, v.Home.Gate)
 	case v.Limit == 0:
 		return &Wait{
 			Kind:   state.WaitLimit,

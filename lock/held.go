@@ -74,7 +74,7 @@ func (l *reader) readSlots(r *reading, claims, marks []*mvccpb.KeyValue) {
 func (l *reader) readGuest(r *reading, h Held) {
 	m, listed := l.req.Inventory[h.Node]
 	switch {
-	case slices.Contains(h.Groups, l.pool.group), listed && l.req.Rules.GroupOf(h.Node, m) == l.pool.group:
+	case slices.Contains(h.Groups, l.pool.group), listed && l.req.countsIn(l.pool.group, h.Node, m):
 		r.view.Guests = append(r.view.Guests, h)
 	case !listed && h.Rollout != l.req.rollout(): // else it is where it belongs
 		r.unlisted = append(r.unlisted, h)
@@ -84,24 +84,29 @@ func (l *reader) readGuest(r *reading, h Held) {
 // askUnlisted finds out who of the holders belongs to this group by its own record. Only a node that would be admitted
 // asks.
 func (n *census) askUnlisted(ctx context.Context, r *reading) error {
-	if len(r.unlisted) == 0 {
-		return nil
-	}
-	names := make([]string, len(r.unlisted))
-	for i, h := range r.unlisted {
-		names[i] = h.Node
-	}
-	members, err := n.store.Rosters.MembersOf(ctx, names)
+	members, err := n.membersOf(ctx, r.unlisted)
 	if err != nil {
 		return err
 	}
 	for _, h := range r.unlisted {
-		if m, known := members[h.Node]; known && n.req.Rules.GroupOf(h.Node, m) == n.pool.group {
+		if m, known := members[h.Node]; known && n.req.countsIn(n.pool.group, h.Node, m) {
 			r.view.Guests = append(r.view.Guests, h)
 		}
 	}
 	r.unlisted = nil
 	return nil
+}
+
+// membersOf are holders by their own records.
+func (n *census) membersOf(ctx context.Context, holders []Held) (map[string]state.Member, error) {
+	if len(holders) == 0 {
+		return nil, nil
+	}
+	names := make([]string, len(holders))
+	for i, h := range holders {
+		names[i] = h.Node
+	}
+	return n.store.Rosters.MembersOf(ctx, names)
 }
 
 // uncounted are the slots of other nodes without a place in the total: they were claimed when there was none. They

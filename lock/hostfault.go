@@ -29,6 +29,11 @@ func (v View) faultyHosts() int {
 			n++
 		}
 	}
+	for _, g := range v.Guests { // of the group itself, as a canary sees it
+		if g.Group == v.Group && slices.Contains(v.Gate.Hosts, g.Node) {
+			n++
+		}
+	}
 	return min(n, v.MaxHostFaults)
 }
 

@@ -129,7 +129,7 @@ func (u *upkeep) yield(ctx context.Context, r *reading) error {
 	}
 	if index, holds := r.view.own(r.view.Claims); holds {
 		key, idle := u.pool.claims+strconv.Itoa(index), r.view.Claims[index]
-		idle.Idle, idle.Groups = true, nil
+		idle.Idle, idle.Groups = true, u.req.groups(nil)
 		as(key)
 		ops = append(ops, state.Put(key, idle))
 	}

@@ -158,6 +158,8 @@ func (l *reader) readRules(r *reading, a *answers) {
 	if runs := a.kvs(); !q.Apart && !q.Parked {
 		r.open, r.moved = arbiter.OpenIn(l.store, runs), append(r.moved, arbiter.NoneSince(l.store, r.revision))
 	}
+	v.RoleGroup = q.home()
+	v.Canaries = q.Rules.Canaries != "" && v.RoleGroup == ""
 	v.Totals = claimsOf(l.store, a.kvs(), nil)
 	v.MaxHostFaults = q.Rules.hostFailures(l.roster.size)
 	v.Total, v.Timed = q.Rules.Total, q.Rules.Deadline > 0

@@ -74,7 +74,11 @@ func (r *reading) markAlive(h Held) {
 			r.view.Dead[i] = false
 		}
 	}
-	for _, list := range [][]Held{r.view.Guests, r.view.Slots} {
+	lists := [][]Held{r.view.Guests, r.view.Slots}
+	if r.view.Home != nil {
+		lists = append(lists, r.view.Home.Guests)
+	}
+	for _, list := range lists {
 		for i := range list {
 			list[i].Dead = list[i].Dead && list[i].Key != h.Key
 		}

@@ -30,11 +30,14 @@ type Rules struct {
 	Group       string // in which the node takes turns
 	Role        string // switches are by role
 	GroupOf     func(node string, m state.Member) string
-	Limit       func(roster int) int // of the group, for a roster of that size; 0 freezes
-	Raise       string               // what raises a limit of 0, where it is not the repository
-	Total       int                  // nodes of the whole fleet that may change at a time; 0 is any number
-	Depends     []string             // groups that must be through first
-	MaxFailures int                  // failures that a group survives
+	Canaries    string                   // the group of the canaries, who count in their roles, too; "" is none
+	RoleGroup   func(role string) string // the group of a role, of a canary's as well; it may be nil where there is none
+	RoleLimit   func(roster int) int     // of the group of the node's role; likewise
+	Limit       func(roster int) int     // of the group, for a roster of that size; 0 freezes
+	Raise       string                   // what raises a limit of 0, where it is not the repository
+	Total       int                      // nodes of the whole fleet that may change at a time; 0 is any number
+	Depends     []string                 // groups that must be through first
+	MaxFailures int                      // failures that a group survives
 	// MaxHostFailures is how many hosts of a group, of a roster of that size, may have a fault of their own before the
 	// group halts; nil is none.
 	MaxHostFailures func(roster int) int

@@ -137,10 +137,10 @@ func (r Rollout) Group(name string, labels map[string]string) string {
 	if r.Canary != nil && r.Canary.Target.Matches(name, labels) {
 		return CanaryGroup
 	}
-	return r.groupOfRole(labels["role"])
+	return r.RoleGroup(labels["role"])
 }
 
-func (r Rollout) groupOfRole(role string) string {
+func (r Rollout) RoleGroup(role string) string {
 	for _, group := range slices.Sorted(maps.Keys(r.GroupMappings)) {
 		if r.GroupMappings[group].match(role) {
 			return group
@@ -157,11 +157,11 @@ func (r Rollout) Depends(group string) []string {
 	}
 	seen := map[string]bool{}
 	for role, deps := range r.RoleDependencies {
-		if role != group && r.groupOfRole(role) != group {
+		if role != group && r.RoleGroup(role) != group {
 			continue
 		}
 		for _, dep := range deps {
-			if g := r.groupOfRole(dep); g != group {
+			if g := r.RoleGroup(dep); g != group {
 				seen[g] = true
 			}
 		}
@@ -224,9 +224,9 @@ func (c *compiler) checkRoles(doc *document) {
 func (r Rollout) byGroup() map[string]Strings {
 	out := map[string]Strings{}
 	for role, deps := range r.RoleDependencies {
-		group := r.groupOfRole(role)
+		group := r.RoleGroup(role)
 		for _, dep := range deps {
-			out[group] = append(out[group], r.groupOfRole(dep))
+			out[group] = append(out[group], r.RoleGroup(dep))
 		}
 	}
 	return out

@@ -71,8 +71,10 @@ func rulesFor(r render.Rollout, node render.Node) lock.Rules {
 	out := lock.Rules{
 		Group: group, Role: node.Role(), Total: r.RollingRules.Total, MaxFailures: r.MaxFailures,
 		MaxHostFailures: r.HostFailuresFor, OnLost: r.OnLost, Deadline: r.Progress(),
-		GroupOf: func(name string, m state.Member) string { return state.GroupOf(r.Group(name, m.Labels)) },
-		Limit:   func(roster int) int { return r.LimitFor(own, roster) },
+		GroupOf:   func(name string, m state.Member) string { return state.GroupOf(r.Group(name, m.Labels)) },
+		Limit:     func(roster int) int { return r.LimitFor(own, roster) },
+		RoleGroup: func(role string) string { return state.GroupOf(r.RoleGroup(role)) },
+		RoleLimit: func(roster int) int { return r.LimitFor(r.RoleGroup(node.Role()), roster) },
 		Closed: func(now time.Time) string {
 			if at := r.Opens(own, now); !at.IsZero() {
 				return at.Format(render.WindowTime)
@@ -85,6 +87,9 @@ func rulesFor(r render.Rollout, node render.Node) lock.Rules {
 			}
 			return r.Canary.Soak.Std()
 		},
+	}
+	if r.Canary != nil {
+		out.Canaries = state.GroupOf(render.CanaryGroup)
 	}
 	for _, g := range r.Depends(own) {
 		out.Depends = append(out.Depends, state.GroupOf(g))

@@ -23,7 +23,7 @@ var knots = map[string]int{
 	"cmd/pullet":         15900,
 	"internal/agent":     11610,
 	"internal/datastore": 5700,
-	"lock":               3600,
+	"lock":               3770,
 	"puller":             3600,
 	"render":             15230,
 	"state":              11900,

@@ -76,6 +76,11 @@ func (r *release) group(node, role string) string {
 	if r.canary && strings.HasSuffix(node, r.first) {
 		return canaries
 	}
+	return r.home(node, role)
+}
+
+// home is the group of a node's role: a canary counts there, too.
+func (r *release) home(node, role string) string {
 	return r.mapped(state.GroupOf(r.role(node, role)))
 }
 

@@ -287,7 +287,9 @@ func (c *checker) slot(w etcdmodel.Write, group string, before map[string]bool) 
 		if _, held := before[now.Node]; held || !c.claimed { // it had one in another group until now, or puts one back, and may be above the limit
 			return
 		}
-		c.limits(w, group, now)
+		if c.limits(w, group, now); group == canaries {
+			c.role(w, now)
+		}
 	} else if l := c.life(w.Key, old.created); l != nil && now.Step != "" {
 		l.checks[now.Step] = append(l.checks[now.Step], w.Time)
 	}
@@ -325,13 +327,7 @@ func (c *checker) limits(w etcdmodel.Write, group string, claim state.Claim) {
 			c.fail(w, "I1: %s holds two slots of %s", one.Node, group)
 		}
 	}
-	inStep := c.inStep(w.Time, "")
-	for _, h := range c.hosts {
-		s, works := inStep[h.name]
-		if c.groups[h.name][group] || (works || len(c.groups[h.name]) > 0) && r.group(h.name, h.role) == group || works && s.group == group {
-			holds[h.name] = 1
-		}
-	}
+	maps.Copy(holds, c.countIn(w, r, group, func(string) bool { return false }))
 	holds[claim.Node] = 1
 	if r.onLost == lock.Hold {
 		for _, h := range c.hosts {
@@ -355,6 +351,54 @@ func (c *checker) limits(w etcdmodel.Write, group string, claim state.Claim) {
 	}
 	if r.total > 0 && !slices.ContainsFunc(c.totals(), func(one state.Claim) bool { return one.Node == claim.Node }) {
 		c.fail(w, "I1: %s is admitted to %s outside the total of %d", claim.Node, group, r.total)
+	}
+}
+
+// countIn are the nodes that change in a group by the rules of a release, or by those under which they began. Waits
+// says of a node that it holds a place and does not count.
+func (c *checker) countIn(w etcdmodel.Write, r *release, group string, waits func(node string) bool) map[string]int {
+	inStep, out := c.inStep(w.Time, ""), map[string]int{}
+	for _, h := range c.hosts {
+		s, works := inStep[h.name]
+		holds := len(c.groups[h.name]) > 0 && !waits(h.name)
+		belongs := r.group(h.name, h.role) == group || r.canary && r.home(h.name, h.role) == group
+		if holds && (c.groups[h.name][group] || belongs) || works && (belongs || s.group == group) {
+			out[h.name] = 1
+		}
+	}
+	return out
+}
+
+// role: a canary is admitted only where the group of its role has room (I1). A node that waits in an older claim does
+// not count: it may wait for the canary.
+func (c *checker) role(w etcdmodel.Write, claim state.Claim) {
+	r := c.find(claim.Version)
+	home := r.home(claim.Node, c.roleOf(claim.Node))
+	waiting, claims := map[string]bool{}, under[state.Claim](c, "slot/")
+	for _, one := range claims {
+		waiting[one.Node] = one.Idle && one.Rollout != claim.Rollout
+	}
+	holds := c.countIn(w, r, home, func(node string) bool { return waiting[node] })
+	holds[claim.Node] = 1
+	size := 0
+	for _, h := range c.hosts {
+		if r.group(h.name, h.role) == home {
+			size++
+		}
+	}
+	if roster, err := c.roster(claim.Rollout, home); err == nil {
+		size = roster.Size
+	}
+	var gate state.Gate
+	parse(c.keys[prefix+"rollout/"+claim.Rollout+"/gate/"+home].Write, &gate)
+	beside := 0
+	for node := range holds {
+		if node != claim.Node && slices.Contains(gate.Hosts, node) {
+			beside++
+		}
+	}
+	if limit := r.limit(home, size); limit > 0 && len(holds)-min(beside, r.faulty) > limit {
+		c.fail(w, "I1: the canary %s is admitted, and in %s %q change, of %d", claim.Node, home, slices.Sorted(maps.Keys(holds)), limit)
 	}
 }
 
@@ -401,9 +445,11 @@ func (c *checker) counting() {
 		if now == nil {
 			now = map[string]bool{}
 		}
-		if idle[claim.Node] = claim.Idle; !claim.Idle || len(claim.Groups) > 0 {
+		r, role := c.find(claim.Version), c.roleOf(claim.Node)
+		left := slices.ContainsFunc(claim.Groups, func(g string) bool { return g != r.home(claim.Node, role) })
+		if idle[claim.Node] = claim.Idle; !claim.Idle || left {
 			maps.Copy(now, c.groups[claim.Node])
-			now[c.find(claim.Version).group(claim.Node, c.roleOf(claim.Node))] = true
+			now[r.group(claim.Node, role)], now[r.home(claim.Node, role)] = true, true
 		}
 		now[strings.Split(strings.TrimPrefix(key, prefix+"slot/"), "/")[0]] = true
 		groups[claim.Node] = now

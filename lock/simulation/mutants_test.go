@@ -21,6 +21,7 @@ type mutant struct {
 
 var mutants = []mutant{
 	{"A", "claims of other groups count where their nodes belong", []overlay.Patch{overlay.Change("../held.go", "case slices.Contains(h.Groups, l.pool.group), listed &&", "case false && slices.Contains(h.Groups, l.pool.group), false && listed &&")}},
+	{"A", "a canary counts in its role", []overlay.Patch{overlay.Change("../decide.go", "v.Home != nil && v.Home.full():", "v.Home != nil && false:")}},
 	{"A", "claims without a place in the total count there", []overlay.Patch{overlay.Change("../held.go", "|| !counted[h.Node] && !h.Idle", "")}},
 	{"B", "the fleet's record decides whether a step ran", []overlay.Patch{overlay.Change("../../apply/standing.go", `case r.Attempt == "", r.Attempt == known.ID:`, "case true:")}},
 	{"B", "who started a step keeps its place", []overlay.Patch{overlay.Change("../election.go", "case count(1) > 0:", "case false:"),

@@ -10,22 +10,27 @@ import (
 )
 
 // checkLimits checks an admission against the limit of the group of its node and that of the whole fleet. A node counts
-// in the group that it had when it made its claim, and in the one that it has now.
+// in the groups that it had when it made its claim, and in those that it has now: a canary has that of its role, too.
 func (j *judge) checkLimits(h *hold) {
 	v := j.versions[h.version]
 	if v == nil {
 		return // known says so
 	}
-	group, limit := v.Groups[h.node], v.Limits[v.Groups[h.node]]
-	inGroup, inFleet := []*hold{h}, []*hold{h}
+	group, home := v.Groups[h.node], v.Homes[h.node]
+	limit := v.Limits[group]
+	inGroup, inRole, inFleet := []*hold{h}, []*hold{h}, []*hold{h}
 	for _, o := range j.holds {
 		// A host fault leaves room for another host.
 		if !o.overlaps(h) || j.isUnknown(o, h) || j.isReclaimed(o, h) || j.hasHostFault(o.node, o.version, h.from) {
 			continue
 		}
-		before, waits := j.groupBefore(o, h)
-		if before == group || v.Groups[o.node] == group {
+		before, waits := j.groupsBefore(o, h)
+		counts := append(before, v.Groups[o.node], v.Homes[o.node])
+		if slices.Contains(counts, group) {
 			inGroup = append(inGroup, o)
+		}
+		if !waits && slices.Contains(counts, home) {
+			inRole = append(inRole, o)
 		}
 		if !waits && o.countsInTotal(h) {
 			inFleet = append(inFleet, o)
@@ -38,6 +43,11 @@ func (j *judge) checkLimits(h *hold) {
 			"%s is admitted to version %d as one of %s, where %d may change at a time: %s", h.node, v.Number, group, limit,
 			holders(inGroup))
 	}
+	if home != group && len(inRole) > v.Limits[home] { // a canary is a host of its role
+		j.breach("limit", holdLines(inRole, h),
+			"the canary %s is admitted to version %d as one of %s, where %d may change at a time: %s", h.node, v.Number, home,
+			v.Limits[home], holders(inRole))
+	}
 	if v.Total > 0 && len(inFleet) > v.Total {
 		j.breach("total", holdLines(inFleet, h),
 			"%s is admitted to version %d, where %d of the whole fleet may change at a time: %s", h.node, v.Number, v.Total,
@@ -45,10 +55,10 @@ func (j *judge) checkLimits(h *hold) {
 	}
 }
 
-// groupBefore returns the group in which a holder counts in addition to its current one when another node is admitted:
-// the group at the version with which it made its claim. While the holder waits for other groups it counts in its
-// current group only, and from then on in the group with which it continues.
-func (j *judge) groupBefore(o, admitted *hold) (before string, waits bool) {
+// groupsBefore returns the groups in which a holder counts in addition to its current ones when another node is
+// admitted: those at the version with which it made its claim. While the holder waits for other groups it counts in its
+// current ones only, and from then on in those with which it continues.
+func (j *judge) groupsBefore(o, admitted *hold) (before []string, waits bool) {
 	version := o.version
 	for _, f := range j.facts["idle"] {
 		if f.what[0] != o.node || !j.has(admitted.era, f) || f.rev <= o.fence || f.rev >= admitted.fence {
@@ -60,7 +70,7 @@ func (j *judge) groupBefore(o, admitted *hold) (before string, waits bool) {
 		waits = f.what[1] == "on"
 	}
 	if was := j.versions[version]; was != nil && !waits && !o.back {
-		before = was.Groups[o.node]
+		before = []string{was.Groups[o.node], was.Homes[o.node]}
 	}
 	return before, waits
 }

@@ -42,11 +42,16 @@ func First(roles map[string]string, onLost string) *Rules {
 
 // group returns the group of a node.
 func (r *Rules) group(node string) string {
-	role := r.Roles[node]
-	switch {
-	case r.Canary[node]:
+	if r.Canary[node] {
 		return "canary"
-	case r.Mapped && (role == "db" || role == "web"):
+	}
+	return r.home(node)
+}
+
+// home returns the group of the role of a node, in which a canary counts too.
+func (r *Rules) home(node string) string {
+	role := r.Roles[node]
+	if r.Mapped && (role == "db" || role == "web") {
 		return "both"
 	}
 	return role
@@ -70,12 +75,13 @@ func (r *Rules) Version(number int, id string) *Version {
 	v := &Version{
 		Number: number, ID: id, Roles: r.Roles, Total: r.Total, Serial: r.Serial, Closed: r.Closed, Bad: r.Bad,
 		OnLost: r.OnLost,
-		Groups: map[string]string{}, Limits: map[string]int{}, Depends: map[string][]string{}, Meet: map[string]string{},
+		Groups: map[string]string{}, Homes: map[string]string{}, Limits: map[string]int{},
+		Depends: map[string][]string{}, Meet: map[string]string{},
 	}
 	sizes := map[string]int{}
 	for _, node := range r.nodes() {
 		group := r.group(node)
-		v.Groups[node] = group
+		v.Groups[node], v.Homes[node] = group, r.home(node)
 		sizes[group]++
 		if v.Limits[group] = r.Limit; group == "web" && r.Half {
 			v.Limits[group] = max(1, sizes[group]/2)
@@ -87,6 +93,13 @@ func (r *Rules) Version(number int, id string) *Version {
 			v.Meet[node] = "others"
 			if group == "canary" || group == "web" && r.Depends {
 				v.Meet[node] = group
+			}
+		}
+	}
+	for _, home := range v.Homes { // of which all nodes may be canaries
+		if _, set := v.Limits[home]; !set {
+			if v.Limits[home] = r.Limit; home == "web" && r.Half {
+				v.Limits[home] = 1
 			}
 		}
 	}

@@ -5,6 +5,7 @@ type Version struct {
 	Number  int                 `json:"number"`
 	ID      string              `json:"id"`
 	Groups  map[string]string   `json:"groups"`            // of nodes
+	Homes   map[string]string   `json:"homes"`             // the groups of their roles
 	Roles   map[string]string   `json:"roles"`             // of nodes
 	Limits  map[string]int      `json:"limits"`            // of groups
 	Total   int                 `json:"total,omitempty"`   // 0 is no limit

@@ -103,7 +103,11 @@ func (w *watcher) fact(e *clientv3.Event) {
 	case key[0] == "slot" && put:
 		var c state.Claim
 		w.decode(e, &c)
-		say("idle", c.Node, map[bool]string{true: "on", false: "off"}[c.Idle && len(c.Groups) == 0])
+		left := len(c.Groups)
+		if key[1] == "canary" {
+			left-- // one is that of its role
+		}
+		say("idle", c.Node, map[bool]string{true: "on", false: "off"}[c.Idle && left <= 0])
 	case key[0] == "command_given" && put:
 		var c state.Command
 		w.decode(e, &c)

@@ -61,9 +61,10 @@ func (r Recovering) putBack(from memberFiles, cluster []byte) error {
 
 // commit has all entries of a log count. A member knows of the last ones only that others may have them: with them the
 // record lacks nothing that was confirmed to a host and is here.
-func (f memberFiles) commit() error {
-	err := f.commitAll()
-	if errors.Is(err, io.ErrUnexpectedEOF) && wal.Repair(zap.NewNop(), f.log()) { // it was killed as it wrote
+func (f memberFiles) commit() (err error) {
+	defer recovered(&err)
+	err = f.commitAll()
+	if errors.Is(err, io.ErrUnexpectedEOF) && wal.Repair(toolLog(), f.log()) { // it was killed as it wrote
 		err = f.commitAll()
 	}
 	return err
@@ -74,7 +75,7 @@ func (f memberFiles) commitAll() error {
 	if err != nil {
 		return err
 	}
-	w, err := wal.Open(zap.NewNop(), f.log(), start)
+	w, err := wal.Open(toolLog(), f.log(), start)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
-	"go.uber.org/zap"
 
 	"github.com/pullet/pullet/internal/authority"
 	"github.com/pullet/pullet/internal/trust"
@@ -44,9 +43,9 @@ type contents struct {
 }
 
 // takeSnapshot has the member write a snapshot, and checks it.
-func (c Config) takeSnapshot(ctx context.Context, fleet string, now time.Time) (*packing, error) {
-	p := &packing{Config: c, contents: contents{Fleet: fleet, Made: now.UTC().Truncate(time.Second)}}
-	var err error
+func (c Config) takeSnapshot(ctx context.Context, fleet string, now time.Time) (p *packing, err error) {
+	defer recovered(&err)
+	p = &packing{Config: c, contents: contents{Fleet: fleet, Made: now.UTC().Truncate(time.Second)}}
 	if p.to, err = c.Backup.recipients(); err != nil {
 		return p, fmt.Errorf("datastore.backup.recipients: %w", err)
 	}
@@ -62,7 +61,7 @@ func (c Config) takeSnapshot(ctx context.Context, fleet string, now time.Time) (
 	if p.Bytes, p.SHA256, err = sumOf(c.file(snapshotFile)); err != nil {
 		return p, err
 	}
-	status, err := snapshot.NewV3(zap.NewNop()).Status(c.file(snapshotFile))
+	status, err := snapshot.NewV3(toolLog()).Status(c.file(snapshotFile))
 	p.Revision = status.Revision
 	return p, err
 }

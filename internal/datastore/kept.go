@@ -19,7 +19,6 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
-	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -39,11 +38,11 @@ func (f memberFiles) record() string    { return filepath.Join(f.snapshots(), "d
 
 // start is where the log is read from: the last snapshot behind which all of it is there.
 func (f memberFiles) start() (*walpb.Snapshot, error) {
-	valid, err := wal.ValidSnapshotEntries(zap.NewNop(), f.log())
+	valid, err := wal.ValidSnapshotEntries(toolLog(), f.log())
 	if err != nil {
 		return nil, err
 	}
-	newest, err := snap.New(zap.NewNop(), f.snapshots()).LoadNewestAvailable(valid)
+	newest, err := snap.New(toolLog(), f.snapshots()).LoadNewestAvailable(valid)
 	if errors.Is(err, snap.ErrNoSnapshot) {
 		return &walpb.Snapshot{}, nil
 	}
@@ -56,11 +55,12 @@ func (f memberFiles) start() (*walpb.Snapshot, error) {
 
 // kept reads the log.
 func (f memberFiles) kept() (k kept, err error) {
+	defer recovered(&err)
 	start, err := f.start()
 	if err != nil {
 		return k, err
 	}
-	w, err := wal.OpenForRead(zap.NewNop(), f.log(), start)
+	w, err := wal.OpenForRead(toolLog(), f.log(), start)
 	if err != nil {
 		return k, err
 	}

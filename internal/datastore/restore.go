@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
-	"go.uber.org/zap"
 
 	"github.com/pullet/pullet/internal/durable"
 	"github.com/pullet/pullet/internal/trust"
@@ -85,7 +84,8 @@ func (r Restoring) record(now time.Time) error {
 
 // remake makes the files of another cluster from a record, with this host as the only member. Of a snapshot etcd checks
 // the sum at its end; the file of a member has none.
-func (c Config) remake(node, record, token string, ofMember bool) error {
+func (c Config) remake(node, record, token string, ofMember bool) (err error) {
+	defer recovered(&err)
 	// The record of one member: those who were members with it are not, and listen no more.
 	for _, name := range []string{clusterFile, lifeFile} {
 		if err := os.Remove(c.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -99,7 +99,7 @@ func (c Config) remake(node, record, token string, ofMember bool) error {
 	if err := os.RemoveAll(c.file(restoringDir)); err != nil { // of one that was killed
 		return err
 	}
-	return snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
+	return snapshot.NewV3(toolLog()).Restore(snapshot.RestoreConfig{
 		SnapshotPath: record, SkipHashCheck: ofMember, OutputDataDir: c.file(restoringDir),
 		Name: member.Name, PeerURLs: []string{member.AdvertisePeerUrls[0].String()},
 		InitialCluster: member.InitialCluster, InitialClusterToken: token,

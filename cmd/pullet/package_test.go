@@ -17,6 +17,7 @@ import (
 func TestPackages(t *testing.T) {
 	tier.Long(t, "builds packages")
 	first, second := t.TempDir(), t.TempDir()
+	inDir(t, second, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", "release")
 	buildPackages(t, first, "022", "TZ=UTC", "LANG=C")
 	buildPackages(t, second, "077", "TZ=Asia/Tokyo", "LANG=de_DE.UTF-8", "GOFLAGS=-buildvcs=false", "GOAMD64=v3", "CGO_ENABLED=1")
 	sums := readPage(t, filepath.Join(first, "SHA256SUMS"))
@@ -26,6 +27,7 @@ func TestPackages(t *testing.T) {
 	if n := strings.Count(sums, "\n"); n != 4 {
 		t.Errorf("%d files have a checksum:\n%s", n, sums)
 	}
+	checkSignature(t, second)
 	inDir(t, first, "sha256sum", "--check", "--strict", "SHA256SUMS")
 	inDir(t, first, "tar", "-xzf", "pullet_1.2.3_linux_amd64.tar.gz", "--strip-components=1")
 	if _, err := os.Stat(filepath.Join(first, "share/man/man1/pullet-rollout-start.1.gz")); err != nil {
@@ -39,10 +41,29 @@ func TestPackages(t *testing.T) {
 	inDir(t, first, "lintian", "--allow-root", "--fail-on", "error,warning", "pullet_1.2.3_amd64.deb")
 }
 
-// buildPackages runs scripts/package for one processor.
+// checkSignature verifies the checksums as docs/packages.md says. Other checksums, and another key, are refused.
+func checkSignature(t *testing.T, dir string) {
+	t.Helper()
+	const verify = `echo "release $(cat "$1.pub")" >signers && ssh-keygen -Y verify -f signers -I release -n file -s SHA256SUMS.sig <"$2"`
+	inDir(t, dir, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", "other")
+	inDir(t, dir, "sh", "-c", "sed s/0/1/ SHA256SUMS >changed")
+	for _, try := range []struct {
+		key, sums string
+		good      bool
+	}{{"release", "SHA256SUMS", true}, {"release", "changed", false}, {"other", "SHA256SUMS", false}} {
+		cmd := exec.Command("sh", "-c", verify, "sh", try.key, try.sums)
+		cmd.Dir = dir
+		if text, err := cmd.CombinedOutput(); (err == nil) != try.good {
+			t.Errorf("%s by %s: %v\n%s", try.sums, try.key, err, text)
+		}
+	}
+}
+
+// buildPackages runs scripts/package for one processor. Where there is a key named release beside them, it signs.
 func buildPackages(t *testing.T, out, umask string, environment ...string) {
 	t.Helper()
-	const script = `umask "$1" && exec ../../scripts/package --arch amd64 --version 1.2.3 --out "$2"`
+	const script = `umask "$1" && [ ! -e "$2/release" ] || set -- "$1" "$2" --sign "$2/release"
+		out=$2 && shift 2 && exec ../../scripts/package --arch amd64 --version 1.2.3 --out "$out" "$@"`
 	cmd := exec.Command("sh", "-c", script, "sh", umask, out)
 	cmd.Env = append(append(os.Environ(), "TMPDIR="+t.TempDir()), environment...)
 	if text, err := cmd.CombinedOutput(); err != nil {
@@ -91,13 +112,15 @@ func checkModules(t *testing.T, file string) {
 // TestPackageUsage: what is typed wrong is said, before anything is built.
 func TestPackageUsage(t *testing.T) {
 	for args, want := range map[string]string{
-		"--help":           "scripts/package [--arch amd64,arm64] [--version V] [--out DIR]",
-		"--arch":           "scripts/package [--arch",
-		"nonsense":         "scripts/package [--arch",
-		"--arch mips":      "scripts/package: --arch 'mips': use amd64, arm64 or both",
-		"--version 1.2":    "scripts/package: --version '1.2': use a semantic version such as 1.2.0 or 1.2.0-rc1",
-		"--version v1.2.0": "scripts/package: --version 'v1.2.0': use a semantic version",
-		"--version 2.0.0":  "scripts/package: --version '2.0.0': use a semantic version",
+		"--help":              "scripts/package [--arch amd64,arm64] [--version V] [--out DIR]",
+		"--arch":              "scripts/package [--arch",
+		"nonsense":            "scripts/package [--arch",
+		"--sign nothere":      "scripts/package: --sign: the file of the key is missing",
+		"--sign ../../go.mod": "go.mod': not an SSH key",
+		"--arch mips":         "scripts/package: --arch 'mips': use amd64, arm64 or both",
+		"--version 1.2":       "scripts/package: --version '1.2': use a semantic version such as 1.2.0 or 1.2.0-rc1",
+		"--version v1.2.0":    "scripts/package: --version 'v1.2.0': use a semantic version",
+		"--version 2.0.0":     "scripts/package: --version '2.0.0': use a semantic version",
 	} {
 		cmd := exec.Command("../../scripts/package", append(strings.Fields(args), "--out", t.TempDir())...)
 		text, err := cmd.CombinedOutput()
